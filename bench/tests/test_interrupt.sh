@@ -116,9 +116,9 @@ end INT
 expect "the gate ends soon (took $took ms)" [ "$took" -lt 50000 ]
 expect "the gate: status 130" [ "$code" -eq 130 ]
 # A second signal ends a run that is stuck: devices that hang, long before their timeout.
-stuck="--model mlp:20-8-3 --data synthetic:100 --batch 10 --strategy mirrored --devices 2"
+stuck="--model mlp:784-32-10 --data synthetic:100 --batch 10 --strategy mirrored --devices 2"
 stuck+=" --steps 100 --warmup 0 --gate-steps 0 --timeout 60min --results none"
-for options in "--inject hang=1:0" "--link bandwidth=1kB/s,latency=100s" "--inject hang=1:0 --link latency=1us" \
+for options in "--inject hang=1:0" "--link bandwidth=1kB/s,latency=10s" "--inject hang=1:0 --link latency=1us" \
     "--inject delay=1:100s"; do
     [ "$options" != "--inject hang=1:0 --link latency=1us" ] || thorough || break
     begin run $stuck $options --progress yes

@@ -34,9 +34,11 @@ rows "auto is none that needs shared memory, or that no link delays" "r['case'][
 twice "mirrored, 2 ranks of 2" 3 2 run --strategy mirrored --devices 2 --allreduce ring,flat,halving-doubling $small
 rows "no less than the closed forms" "all(($form)(x, lambda n, p, l: {'ring': 2 * (n - 1) *
     (l + p / n), 'flat': 2 * (l + p)}.get(x['case']['allreduce'], 0)) for x in old('linked'))"
-# shellcheck disable=SC2086
-twice "mirrored, 3 ranks, many buckets" 1 3 run --strategy mirrored --allreduce tree --bucket-bytes 0 $small
 if thorough; then
+    # shellcheck disable=SC2086
+    twice "mirrored, 3 ranks, many buckets" 1 3 run --strategy mirrored --allreduce tree --bucket-bytes 0 $small
+    # shellcheck disable=SC2086
+    twice "pipeline" 2 2 run --strategy pipeline --pipeline-schedule gpipe,1f1b --model mlp:784-16-16-10 $short
     # shellcheck disable=SC2086
     twice "exact mode" 1 2 run --strategy mirrored --reduce exact $small
     # shellcheck disable=SC2086
@@ -44,8 +46,6 @@ if thorough; then
 fi
 # shellcheck disable=SC2086
 twice "a server apart" 2 2 run --strategy ps --reduce fast,exact $small
-# shellcheck disable=SC2086
-twice "pipeline" 2 2 run --strategy pipeline --pipeline-schedule gpipe,1f1b --model mlp:784-16-16-10 $short
 # shellcheck disable=SC2086
 twice "hybrid" 2 2 run --strategy hybrid --devices 2 --hybrid-inner model-parallel,pipeline $small
 # shellcheck disable=SC2086

@@ -95,9 +95,11 @@ rows "one host's ranks share their memory, whatever its policy" "len(rows) == 2 
 ranks_ok 3 run --strategy mirrored --allreduce library $small $once
 rows "the library's sum is judged" "r['equivalence']['pass'] and
     0 <= r['equivalence']['library_rel'] <= 1e-5 and 'traffic' not in r"
-ranks_ok 2 verify --strategy mirrored --allreduce library --model cifar10 --data synthetic:60 --batch 8 --steps 6 \
-    --warmup 0 --results none --format jsonl
-rows "weight decay is in it once" "r['equivalence']['pass'] and r['equivalence']['library_rel'] <= 1e-5"
+if thorough; then
+    ranks_ok 2 verify --strategy mirrored --allreduce library --model cifar10 --data synthetic:60 --batch 8 --steps 6 \
+        --warmup 0 --results none --format jsonl
+    rows "weight decay is in it once" "r['equivalence']['pass'] and r['equivalence']['library_rel'] <= 1e-5"
+fi
 ranks 3 verify --strategy mirrored --allreduce library,flat,canonical --inject bitflip=2:3 $small
 expect "a flipped bit is found on whatever rank" [ "$code" -eq 1 ]
 rows "by each judge" "len(rows) == 2 and all(x['result']['status'] == 'failed' and

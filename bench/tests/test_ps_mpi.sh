@@ -25,7 +25,8 @@ while read -r n want more; do
     [ $n -lt 4 ] || thorough || break
 done <<'RANKS'
 2 2 --ps-servers 1 --reduce exact
-4 8 --ps-servers 2 --ps-shard bytes,variable --reduce fast,exact
+4 4 --ps-servers 2 --ps-shard variable --reduce fast,exact
+4 4 --ps-servers 2 --ps-shard bytes --reduce fast,exact
 3 16 --ps-servers 1,2 --ps-shard bytes,variable --reduce fast,exact
 6 2 --ps-servers 2 --reduce exact
 RANKS
@@ -51,10 +52,10 @@ for n in 5 3; do
 done
 . "$SOURCE_DIR/bench/tests/ps_replay.sh"
 again="--model mlp:784-16-10 --data synthetic:230 --batch 100 --epochs 2 --warmup 1 --blocks 1"
-ranks=2 replay_all --ps-mode ssp --ps-colocate yes $again
 ranks=4 replay_all --ps-servers 2 --ps-mode async --ps-shard bytes $again
-ranks=5 replay_all --ps-servers 2 --ps-backup-workers 1 --ps-colocate no $again
 if thorough; then
+    ranks=2 replay_all --ps-mode ssp --ps-colocate yes $again
+    ranks=5 replay_all --ps-servers 2 --ps-backup-workers 1 --ps-colocate no $again
     ranks=2 replay_all --ps-mode async,ssp --ps-colocate no $again
     ranks=4 replay_all --ps-servers 2 --ps-mode async --ps-shard variable $again
     ranks=5 replay_all --ps-servers 2 --ps-backup-workers 1 --ps-colocate yes $again

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 # The commands of the README work as printed: each line of its `sh` blocks runs in order, in one folder, as a reader
 # would after ci/quickstart.sh. It must succeed (or fail, if its comment says "exit status not 0") and print
-# something. Lines that are not run are listed with the reason. Unless thorough, those that
-# train do so for 60 short steps.
+# something. Lines that are not run are listed with the reason. Unless thorough, what a command does not say
+# is short: steps of 12 samples, 60 of them.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 ! without_ranks || exit 77
@@ -67,9 +67,10 @@ if thorough; then
 else
     cat >build/lockstep <<S
 #!/bin/bash
-line=" \$* "
-[[ \$1 != run || \$line =~ \ --(plan|help|dry-run)\  ]] ||
-    for option in "--steps 60" "--batch 24" "--blocks 1" "--gate-steps 1" "--eval-samples 100"; do
+line=" \$* " options=("--batch 12")
+[ "\$1" = verify ] || options+=("--steps 60" "--blocks 1" "--gate-steps 1" "--eval-samples 100")
+[[ \$1 != @(run|verify) || \$line =~ \ --(plan|help|dry-run)\  ]] ||
+    for option in "\${options[@]}"; do
         [[ \$line == *" \${option% *} "* ]] || set -- "\$@" \$option
     done
 exec "$LOCKSTEP" "\$@"

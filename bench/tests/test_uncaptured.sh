@@ -18,16 +18,17 @@ trains() { # trains COUNT OPTIONS...: COUNT cases
         all(x['result']['status'] == 'ok' and not x['case']['capture'] and
             x['equivalence'].get('pass', True) for x in rows)"
 }
-trains 7 $deep --strategy mirrored --devices 2 --bucket-bytes 0 \
-    --allreduce auto,flat,ring,tree,halving-doubling,direct,hierarchical
+trains 2 $deep --strategy mirrored --devices 2 --bucket-bytes 0 --allreduce auto,tree
+! thorough || trains 5 $deep --strategy mirrored --devices 2 --bucket-bytes 0 \
+    --allreduce flat,ring,halving-doubling,direct,hierarchical
 trains 1 $deep --strategy mirrored --ranks 2 --devices 2 --bucket-bytes 0
 trains 1 $deep --strategy mirrored --devices 3 --comm device --bucket-bytes 0
 trains 1 $deep --strategy mirrored --devices 2 --bucket-bytes 0 --link latency=1us
 trains 3 $deep --strategy towers,independent,ps --devices 2
 trains 1 $deep --strategy ps --ranks 4 --ps-servers 2 --link latency=1us
 trains 2 $deep --strategy model-parallel,pipeline --devices 2
-trains 1 --model resnet:56 --data synthetic:16 --batch 4 --strategy hybrid --devices 4 --bucket-bytes 0
-trains 1 --model resnet:110 --data synthetic:16 --batch 4 --strategy mirrored --devices 2
+trains 1 $deep --strategy hybrid --devices 4 --bucket-bytes 0
+! thorough || trains 1 --model resnet:110 --data synthetic:16 --batch 4 --strategy mirrored --devices 2
 # Shards of one sample each; long steps after short ones, and short after long.
 shards="--model mlp:12-6-6-6-3 --data synthetic:100 --batch 64 --micro-shards 64 --reduce exact"
 trains 2 $shards --strategy mirrored,ps --devices 2

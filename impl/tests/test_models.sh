@@ -12,6 +12,7 @@ sanitized= devices=3 reduces=fast,exact images=31 samples=45 few=17 some=25
 for model in "cnn --batch $images --data synthetic:$samples" "cifar10 --batch 7 --data synthetic:$few" \
     "twin-lstm:9 --batch 10 --data synthetic:$some" "lstm-stack:2 --batch 10 --data synthetic:$some" \
     "gpt:2-2-64-64 --batch 10 --data synthetic:$some"; do
+    thorough || [ -z "$sanitized" ] || [[ ! $model =~ ^(cifar|twin) ]] || continue
     for strategy in "single --devices 1" "towers --devices $devices" "mirrored --devices $devices" \
         "zero --devices $devices --zero-stage 3 --bucket-bytes 0" "towers --devices 2 --colocate-gradients no" "model-parallel --devices $devices" \
         "pipeline --devices 2 --pipeline-microbatches 2"; do

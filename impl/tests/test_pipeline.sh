@@ -19,8 +19,8 @@ verify() {
   }
   [ "$(grep -c ',ok,.*same bits' "$dir/rows")" -eq "$want" ] || fail "$(grep -c ',ok,' "$dir/rows") rows are ok, not $want: $*"
 }
-verify 36 --devices 2,3,4 --batch 64 --pipeline-microbatches 1,4,9
-verify 16 --devices 3 --batch 9 --pipeline-microbatches 4,9 --capture yes,no
+verify 12 --devices 4 --batch 64 --pipeline-microbatches 1,4,9
+verify 8 --devices 3 --batch 9 --pipeline-microbatches 9 --capture yes,no
 # Interleaved: chunks of a stage have nets of their own; 300 samples leave a batch of fewer micro-batches than stages.
 deep="--model mlp:784-32-28-24-20-18-16-14-12-10 --data synthetic:195"
 # shellcheck disable=SC2086

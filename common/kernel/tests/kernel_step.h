@@ -7,6 +7,10 @@
 
 #include "common/kernel/tests/kernel_fixture.h"
 
+#ifndef STEP_COMPARED
+#define STEP_COMPARED 20 /* steps; fewer where they are emulated */
+#endif
+
 enum {
     STEP_SAMPLES = 203,
     STEP_ROWS = 64,
@@ -219,7 +223,7 @@ static inline double step_distance(const step_result *a, const step_result *b)
 }
 
 /*
- * Compares 20 steps on `kernels` with 20 on the cpu table: parameters within 1e-5 in 2-norm for sgd
+ * Compares steps on `kernels` with those on the cpu table: parameters within 1e-5 in 2-norm for sgd
  * and momentum (Adam and RMSprop divide by the gradient's size, so a rounding error near 0 moves a
  * weight by the rate: 1e-2), the first loss within 1e-6; captured, uncaptured and repeated, the
  * same bits.
@@ -227,7 +231,7 @@ static inline double step_distance(const step_result *a, const step_result *b)
 static inline void step_compare(ls_queue *queue, ls_kernels *kernels, ls_queue *cpu_queue,
                                 ls_kernels *cpu)
 {
-    enum { STEPS = 20 };
+    enum { STEPS = STEP_COMPARED };
     static step_result want, got, again;
     for (int kind = LS_OPTIMIZER_SGD; kind <= LS_OPTIMIZER_RMSPROP; kind++) {
         const double bound = kind <= LS_OPTIMIZER_MOMENTUM ? 1e-5 : 1e-2;

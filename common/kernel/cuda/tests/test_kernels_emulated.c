@@ -7,6 +7,7 @@
  */
 #define FIXTURE_OPEN  open_emulated
 #define FIXTURE_CLOSE close_emulated
+#define STEP_COMPARED 5
 #include "common/kernel/cuda/gpu_kernels.h"
 #include "common/kernel/cuda/tests/kernel_bits.h"
 #include "common/kernel/cuda/tests/kernel_emulated.h"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # What bounds a row, by `results show`: planted causes, each most of the step on any machine, of which at most one
-# may be missed. Four need a program with hooks that slow down operations (LOCKSTEP_SLOW). Prints the lines shown for
+# may be missed in three tries; in the fast tier one of each cause. Four need a program with hooks that slow down operations (LOCKSTEP_SLOW). Prints the lines shown for
 # each.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
@@ -11,6 +11,7 @@ slow=yes
 
 named=0
 planted=0
+declare -A seen=()
 cause() { # CAUSE EVIDENCE OPTION SLOW OPTIONS: the words expected in the second and third line
     local cause=$1 evidence=$2 option=$3 slowed=$4
     shift 4
@@ -18,11 +19,17 @@ cause() { # CAUSE EVIDENCE OPTION SLOW OPTIONS: the words expected in the second
         printf '%-28s not planted: this program has no LOCKSTEP_SLOW\n' "$cause"
         return
     fi
+    thorough || [ -z "${seen[$cause]:-}" ] || return 0
+    seen[$cause]=yes
     planted=$((planted + 1))
     # shellcheck disable=SC2086
     [[ " $* " == *" --data "* ]] || set -- --data synthetic:2000 --steps 10 "$@"
-    ${slowed:+env LOCKSTEP_SLOW=$slowed} "$LOCKSTEP" run --warmup 3 --gate-steps 0 --quiet --results rows.db "$@" >out 2>err || wrong "$cause: cannot run"
-    lockstep_ok results show last --results rows.db
+    for _ in 1 2 3; do
+        ${slowed:+env LOCKSTEP_SLOW=$slowed} "$LOCKSTEP" run --warmup 3 --gate-steps 0 --quiet --results rows.db "$@" >out 2>err ||
+            wrong "$cause: cannot run"
+        lockstep_ok results show last --results rows.db
+        ! grep -q "^Bound by $cause: " out || break
+    done
     expect "$cause: lines of 80 columns" [ "$(sed '/^row /q' out | awk 'length > 80')" = "" ]
     # joins the lines that were wrapped
     awk '/^    [^ ]/ { printf " %s", substr($0, 5); next } { printf "%s%s", (NR > 1 ? "\n" : ""), $0 } END { print "" }' out |
@@ -124,5 +131,5 @@ done <<'EOF'
 EOF
 echo "$named of $planted are named"
 expect "all, or one less" [ "$named" -ge $((planted - 1)) ]
-expect "causes were planted" [ "$planted" -ge 15 ]
+expect "causes were planted" [ "$planted" -ge 11 ]
 finish

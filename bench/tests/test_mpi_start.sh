@@ -8,7 +8,8 @@ set -euo pipefail
 small="--data synthetic:500 --batch 60 --steps 6 --warmup 2 --results none --format jsonl"
 
 # beside PROGRAM...: rank 0 is the program under test, rank 1 PROGRAM.
-beside() { ranks 2 run --strategy mirrored $small --timeout 1s : "$@"; }
+patience=1s
+beside() { ranks 2 run --strategy mirrored $small --timeout $patience : "$@"; }
 # apart FOLDER ARGUMENTS...: rank 0 in folder `one`, rank 1 in another.
 apart() {
     cd one
@@ -29,13 +30,14 @@ ended 3 "$absent"
 beside sh -c 'kill -STOP $$; exec true'
 ended 3 "$absent"
 
+patience=60s # from here on all ranks come
 # Builds that differ in one word of the version.
 version=$("$LOCKSTEP" --version | sed -n 's/^lockstep  *\([0-9.]*\).*/\1/p;q')
 sed "s/${version//./\\.} /${version//[0-9]/9} /g" "$LOCKSTEP" >other
 chmod +x other
-beside "$work/other" run --strategy mirrored $small --timeout 1s
+beside "$work/other" run --strategy mirrored $small --timeout $patience
 ended 2 'rank: 1 on .*: has another build than rank 0: '
-beside "$LOCKSTEP" run --strategy mirrored $small --timeout 2s
+beside "$LOCKSTEP" run --strategy mirrored $small --timeout 61s
 ended 2 'rank: 1 on .*: has another command line than rank 0: .*; start all ranks alike'
 # A file of the same name on two disks, with one different value.
 mkdir one two

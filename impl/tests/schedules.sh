@@ -24,20 +24,22 @@ verify() {
   exit 1
 }
 
-# schedules FIRST LAST: the matrix under each seed.
+# schedules FIRST LAST: the matrix under each seed; under the thread sanitizer, which is slow, one size of buckets.
 schedules() {
+  local buckets=0,2KiB mirrored=22 tied=8 devices=2,3 towers=16
+  [[ $("$LOCKSTEP" --version) != *fsanitize=thread* ]] || buckets=0 mirrored=11 tied=4 devices=3 towers=8
   local small=(--data synthetic:200 --steps 4 --batch 50)
   equal=0
   for ((seed = $1; seed <= $2; seed++)); do
     export LOCKSTEP_FUZZ=$seed
     verify 2 --strategy single --model mlp:784-16-10 "${small[@]}" --reduce fast,exact
-    verify 16 --strategy towers --devices 2,3 --model mlp:784-16-10 "${small[@]}" --reduce fast,exact \
+    verify $towers --strategy towers --devices $devices --model mlp:784-16-10 "${small[@]}" --reduce fast,exact \
       --towers-staged no,yes --colocate-gradients yes,no
     verify 4 --strategy towers --devices 2,cpu:1 --model poly "${small[@]}" --reduce fast,exact --capture no
-    verify 22 --strategy mirrored --devices 3 --model mlp:784-16-10 "${small[@]}" --bucket-bytes 0,2KiB \
+    verify $mirrored --strategy mirrored --devices 3 --model mlp:784-16-10 "${small[@]}" --bucket-bytes $buckets \
       --allreduce flat,ring,tree,halving-doubling,direct,canonical --reduce fast,exact --capture yes,no
-    verify 8 --strategy mirrored --devices 3 --cpu-devices 3 --cores-per-device 2 --model tied "${small[@]}" \
-      --bucket-bytes 0,2KiB --allreduce ring,direct --capture yes,no
+    verify $tied --strategy mirrored --devices 3 --cpu-devices 3 --cores-per-device 2 --model tied "${small[@]}" \
+      --bucket-bytes $buckets --allreduce ring,direct --capture yes,no
     verify 4 --strategy zero --zero-stage 3 --devices 3 --cpu-devices 3 --cores-per-device 2 --model mlp:784-16-10 "${small[@]}" \
         --bucket-bytes 0 --reduce fast,exact --capture yes,no
     verify 8 --strategy ps --ranks 4 --model mlp:784-16-10 "${small[@]}" --ps-servers 1,2 --ps-colocate yes,no --reduce fast,exact

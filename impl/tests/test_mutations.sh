@@ -4,7 +4,7 @@
 # of each strategy; one of ONE_OF edits, since a check that fails to find what it should does so of many;
 # test_mutations_slow makes all of them, and more. Tolerance: 1 of 1,000 edits may survive; each is printed.
 set -euo pipefail
-: "${ONE_OF:=8}"
+: "${ONE_OF:=16}"
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 if [ ! -x "$LOCKSTEP" ] || LOCKSTEP_EDIT='?' "$LOCKSTEP" --version >/dev/null 2>&1; then

@@ -337,42 +337,7 @@ while read -r seed options; do
 done <"$dir/configurations"
 echo "$(wc -l <"$dir/configurations") configurations are equal where nothing is planted"
 
-# What detected it, after how many steps, and what it named, from the row's reason.
-judge() {
-  if [[ -s $dir/err ]] && grep -q '^replay: ' "$dir/err"; then
-    printf '%-14s %5s  %-34s\n' replay - -
-    return
-  fi
-  python3 - "$dir/row" <<'PYTHON'
-import json, re, sys
-lines = open(sys.argv[1]).read().splitlines()
-row = json.loads(lines[0]) if len(lines) == 1 else {"result": {}}
-reason, status = row["result"].get("reason", ""), row["result"].get("status")
-gate = row.get("equivalence", {})
-judges = {"oracle": r"^step (\d+): .*, expected \S+ \(oracle\)", "reference": r"^step (\d+): .*, expected \S+ \(reference\)",
-          "gradient bound": r"^step (\d+): the gradient differs ", "loss bound": r"^step (\d+): .* \(the whole batch in one pass\)",
-          "alone": r"^step (\d+): .*replicas run one at a time", "steps at once": r"^(\d+) steps at once: ", "evaluation": r"^evaluation after (\d+) steps: ",
-          "race check": r"^race: ", "step check": r"^step: ", "span check": r"^span: ", "plain C": r"^kernels: the first gradient of ", "slope": r"^kernels: the first gradient is ",
-          "bound": r"^lead: ", "owners": r"^owner: ", "replicas": r"^step (\d+): .* on replica 0 ", "places": r"^step (\d+): .* several devices have", "traffic": r"^traffic: ",
-          "learning rate": r"^step (\d+): the learning rate is ", "state": r"^after (\d+) steps \w+: ",
-          "finite loss": r"^diverged: the loss is \w+ at step (\d+)"}
-for judge, pattern in judges.items():
-    match = re.match(pattern, reason)
-    # A loss that is not finite may also come after the gate, whose first steps passed.
-    # A step whose spans are too long does not open.
-    if match and status == ("error" if judge == "span check" else "failed") and (judge == "finite loss" or not gate.get("pass")):
-        steps = int(match[1]) + (judge not in ("steps at once", "evaluation")) if match.groups() else gate.get("steps", "-")
-        tasks = re.findall(r"task \d+ \(\S+ [a-z ]+: ([a-z]+(?:[ -][a-z]+)*)", reason)
-        named = re.search(r"[^ :]+ element \d+|\b(gradient|loss|bytes|outputs)\b", reason)
-        print(f"{judge:14} {steps:>5}  {' and '.join(tasks) or (named[0] if named else '-'):34}")
-        break
-else:
-    print(f"NOT FOUND: {status} {reason[:60]}")
-PYTHON
-}
-
-printf '%-19s %-14s %5s  %-34s  %5s  %s\n' bug 'found by' steps names seeds configuration
-missed=0
+number=0
 while read -r bug seeds options; do
   tried=0
   seed=
@@ -384,13 +349,50 @@ while read -r bug seeds options; do
     LOCKSTEP_PLANT=$bug LOCKSTEP_FUZZ=$seed verify $options
     [ "$seeds" -gt 0 ] || break
   done
-  found=$(judge)
-  wanted=1
-  [[ $found == "span check"* ]] && wanted=3
-  [[ $code -eq $wanted && $found != NOT* ]] || missed=$((missed + 1))
-  printf '%-19s %s  %5s  %s\n' "$bug" "$found" "${seed:--}" "$options"
-done <"$dir/table"
-[ "$missed" -eq 0 ] || fail "$missed lines of the table are not found with status 1, or 3 by the check of spans"
+  number=$((number + 1))
+  mv "$dir/row" "$dir/row.$number"
+  mv "$dir/err" "$dir/err.$number"
+  printf '%s\t%s\t%s\t%s\n' "$bug" "${seed:--}" "$code" "$options"
+done <"$dir/table" >"$dir/tried"
+# What detected each, after how many steps, and what it named, from the rows' reasons.
+python3 - "$dir" <<'PYTHON' || fail "some lines of the table are not found with status 1, or 3 by the check of spans"
+import json, re, sys
+judges = {"oracle": r"^step (\d+): .*, expected \S+ \(oracle\)", "reference": r"^step (\d+): .*, expected \S+ \(reference\)",
+          "gradient bound": r"^step (\d+): the gradient differs ", "loss bound": r"^step (\d+): .* \(the whole batch in one pass\)",
+          "alone": r"^step (\d+): .*replicas run one at a time", "steps at once": r"^(\d+) steps at once: ", "evaluation": r"^evaluation after (\d+) steps: ",
+          "race check": r"^race: ", "step check": r"^step: ", "span check": r"^span: ", "plain C": r"^kernels: the first gradient of ", "slope": r"^kernels: the first gradient is ",
+          "bound": r"^lead: ", "owners": r"^owner: ", "replicas": r"^step (\d+): .* on replica 0 ", "places": r"^step (\d+): .* several devices have", "traffic": r"^traffic: ",
+          "learning rate": r"^step (\d+): the learning rate is ", "state": r"^after (\d+) steps \w+: ",
+          "finite loss": r"^diverged: the loss is \w+ at step (\d+)"}
+
+
+def judge(row, said):
+    if re.search("^replay: ", said, re.M):
+        return "replay", "-", "-"
+    lines = row.splitlines()
+    row = json.loads(lines[0]) if len(lines) == 1 else {"result": {}}
+    reason, status = row["result"].get("reason", ""), row["result"].get("status")
+    gate = row.get("equivalence", {})
+    for judge, pattern in judges.items():
+        match = re.match(pattern, reason)
+        # A loss that is not finite may also come after the gate, whose first steps passed.
+        # A step whose spans are too long does not open.
+        if match and status == ("error" if judge == "span check" else "failed") and (judge == "finite loss" or not gate.get("pass")):
+            steps = int(match[1]) + (judge not in ("steps at once", "evaluation")) if match.groups() else gate.get("steps", "-")
+            tasks = re.findall(r"task \d+ \(\S+ [a-z ]+: ([a-z]+(?:[ -][a-z]+)*)", reason)
+            named = re.search(r"[^ :]+ element \d+|\b(gradient|loss|bytes|outputs)\b", reason)
+            return judge, steps, " and ".join(tasks) or (named[0] if named else "-")
+    return f"NOT FOUND: {status} {reason[:60]}", "", ""
+
+missed = 0
+print(f"{'bug':19} {'found by':14} {'steps':>5}  {'names':34}  seeds  configuration")
+for number, line in enumerate(open(sys.argv[1] + "/tried"), 1):
+    bug, seed, code, options = line.rstrip("\n").split("\t")
+    found, steps, names = judge(*(open(f"{sys.argv[1]}/{name}.{number}").read() for name in ("row", "err")))
+    missed += found.startswith("NOT") or int(code) != (3 if found == "span check" else 1)
+    print(f"{bug:19} {found:14} {steps:>5}  {names:34}  {seed:>5}  {options}")
+sys.exit(missed > 0)
+PYTHON
 # A timed run also compares an epoch's last batch, which comes after the compared steps, and at the end replicas that
 # were not compared before. Bug, beginning of its reason, options.
 while IFS='|' read -r bug reason options; do

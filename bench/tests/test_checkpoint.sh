@@ -159,7 +159,7 @@ broken "another position" 'bad/manifest.json: its position' "$(edit 'm["position
 broken "missing file" 'shard-00001.safetensors: it is missing' 'rm shard-00001.safetensors'
 broken "cut file" 'shard-00001.safetensors: it is cut' 'truncate -s -4 shard-00001.safetensors'
 broken "longer file" 'shard-00000.safetensors: it is longer' 'echo >>shard-00000.safetensors'
-broken "changed file" 'shard-00000.safetensors: it has changed' \
+broken "changed file" 'shard-00000.safetensors: its digest is not' \
     'printf x | dd of=shard-00000.safetensors bs=1 seek=2000 conv=notrunc status=none'
 broken "exchanged files" 'shard-0000[01].safetensors' \
     'mv shard-00000.safetensors x && mv shard-00001.safetensors shard-00000.safetensors && mv x shard-00001.safetensors'

@@ -35,7 +35,7 @@ done
 for shard in saved/step-00000001/shard-*; do
     cp "$shard" kept
     damage "$shard" 4 '\x01\x02\x03\x04'
-    refuse "$(basename "$shard"): it has changed" --steps 2 --resume-from-checkpoint saved
+    refuse "$(basename "$shard"): its digest is not" --steps 2 --resume-from-checkpoint saved
     cp kept "$shard"
 done
 ranks_ok 3 run $always $zero --steps 2 --resume-from-checkpoint saved

@@ -65,6 +65,7 @@ done
 # Ranks whose operations are enqueued together, as on GPUs: the same rows; traffic is counted once for all replays.
 fields="('size_bytes', 'shape', 'kernel', 'bytes_sent', 'messages_sent')"
 for op in allreduce broadcast allgather reducescatter sendrecv; do
+    [[ $op =~ ^(allreduce|allgather) ]] || thorough || continue
     case $op in
     allreduce) algorithms="--allreduce auto,flat,ring,tree,halving-doubling,direct,hierarchical,canonical" ;;
     allgather | reducescatter) algorithms="--allreduce auto,ring,halving-doubling,direct,canonical" ;;

@@ -78,13 +78,13 @@ only_rows
 expect "a table" grep -q '^mirrored 2 cpu  ' out
 expect "what was left out begins at the left" grep -q '^lockstep: left out: ' out
 expect "the phases are named" grep -Eq '^phases checking .*timing' out
-watched 40 run $small --steps 30000
+watched 40 run $small --steps 3000
 only_rows
 watched 80 verify $small --strategy mirrored --devices 2 --steps 3000
 only_rows
 expect "verify checks, and nothing else" grep -q '^phases checking$' out
 watched 80 run $small --steps 3000 --quiet
-watched 80 run ${small/--batch 64/--batch 10,20,30,40,50} --strategy single,mirrored --steps 3000
+watched 80 run ${small/--batch 64/--batch 10,20,30,40,50} --strategy single,mirrored --steps 300
 only_rows
 expect "cases of two groups" [ "$(grep -cE '^(single|mirrored) +[0-9]+ ' out)" -eq 10 ]
 watched 80 micro allreduce --allreduce ring,direct --sizes 4KiB,1MiB

@@ -25,7 +25,7 @@ set(left_out "^$")
 set(quick ".*") # of those that remain the fast tier runs what is quick and not slow
 set(slow "^$")
 if(LOCKSTEP_TESTS_FOR STREQUAL "all")
-  set(slow "^mpi.test_comm_mpi[a-z_]*.(2|4)$|test_gpu_rehearsal$") # 3 ranks are uneven
+  set(slow "^mpi.test_comm_mpi[a-z_]*.(2|4)$|test_(gpu_rehearsal|install)$") # 3 ranks are uneven; hooks installs
 elseif(LOCKSTEP_TESTS_FOR STREQUAL "address")
   set(integration "^test_(models|run|blocks|blocks_mpi|trace)$")
   set(left_out "_(guarded|staged)$|test_(results_kills|ratio_test)|seed03_polynomial|seed08|seed17")

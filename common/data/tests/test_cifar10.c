@@ -78,7 +78,7 @@ static void test_refusals(void **state)
     const ls_data_need mlp = {.inputs = 1, .rank = {1}, .shape = {{3072}}, .classes = 10};
     make_directory(directory);
     snprintf(spec, sizeof spec, "cifar10:%s", directory);
-    expect_refusal(ls_data_open(spec, &mlp, &data), LS_CODE_USAGE, "32x32", "models cifar10");
+    expect_refusal(ls_data_open(spec, &mlp, &data), LS_CODE_USAGE, "32x32", "model cifar10");
     write_all(directory);
     unlink(join(path, directory, names[3]));
     expect_refusal(ls_data_open(spec, &need, &data), LS_CODE_MISSING, names[3], "No such file");

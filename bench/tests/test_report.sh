@@ -573,7 +573,7 @@ while read -r -u 3 -a words; do
 done 3<loop
 expect "they run, and nothing is to say" eval 'grep -qx "run 0 0" codes && grep -qx "report [03] [01]" codes && grep -q "^regress [014] 0" codes'
 expect "each case side by side" [ "$(grep -cE '^\|  \| again-2 \| 1 ' page/again-2/report.md)" -eq 2 ]
-lockstep_ok report --results page/rows.jsonl --results page/again-2/rows.jsonl --against label --out both
+makes --results page/rows.jsonl --results page/again-2/rows.jsonl --against label --out both
 expect "two rows.jsonl are compared, a row of both counts once" \
     [ "$(grep -cE '^\|  \| again-2 \| 1 ' both/report.md)/$(wc -l <both/rows.jsonl)" = 2/4 ]
 expect "the folder stands for its rows" lockstep_ok results import page --results folder.db

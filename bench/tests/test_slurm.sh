@@ -131,12 +131,10 @@ rows "strong and weak, with baselines" "all(x['result']['status'] == 'ok' for x 
     sorted((x['case']['strategy'], x['case']['scaling'], x['case']['ranks']) for x in rows
         if x['case']['strategy'] != 'single') ==
     [(s, k, 2) for s in ('independent', 'mirrored') for k in ('strong', 'weak')]"
-if thorough; then
-    job gpu 1 "$work/bin/short"
-    lockstep_ok results list --format jsonl --results lockstep-gpu.db
-    rows "one and all devices" "all(x['result']['status'] == 'ok' for x in rows) and
-        {len(x['case']['devices']) for x in rows} == {1, 2}"
-fi
+job gpu 1 "$work/bin/short"
+lockstep_ok results list --format jsonl --results lockstep-gpu.db
+rows "one and all devices" "all(x['result']['status'] == 'ok' for x in rows) and
+    {len(x['case']['devices']) for x in rows} == {1, 2}"
 for file in cpu gpu gpu-nodes; do
     job $file 2 "$work/nowhere"
     expect "a program that is not there: status 3" [ "$code" -eq 3 ]
@@ -149,7 +147,6 @@ done
 job gpu-nodes 3 "$work/bin/short"
 expect "more ranks than GPUs: status 2, and what works" [ "$code$(grep -c 'ntasks-per-node=2 works' err)" = 21 ]
 
-thorough || { finish; exit 0; }
 # ---- ci/slurm/scaling.sh: a job for each number of nodes, then one that joins their rows -------
 
 cat >bin/sbatch <<'S'

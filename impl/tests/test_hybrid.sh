@@ -8,9 +8,9 @@ small="--results none --warmup 0 --format jsonl --cpu-devices 8"
 mlp="--model mlp:784-32-24-16-10 --data synthetic:75"
 same='all(r["result"]["status"] == "ok" and r["equivalence"]["oracle"] == "same bits" for r in rows)'
 
-# Devices for 1 to 4 replicas; combinations that do not fit are skipped, with a line each. 5 or (thorough) 11 pairs fit; in
+# Devices for 1 to 4 replicas; combinations that do not fit are skipped, with a line each. 6 or (thorough) 11 pairs fit; in
 # exact mode each replica's shards are divided into 3 micro-batches.
-devices=4,6 pairs=5
+devices=4,6 pairs=6
 ! thorough || devices=2,4,6,8 pairs=11
 lockstep verify --strategy hybrid --devices $devices --hybrid-replicas 1,2,3,4 $mlp --batch 29 --epochs 1 \
     --hybrid-inner model-parallel,pipeline --pipeline-microbatches 3 --reduce fast,exact $small

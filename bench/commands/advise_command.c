@@ -128,7 +128,8 @@ static ls_status answer(const ls_request *request, asking *a, int *exit_status)
     if (advice->count && !profile)
         LS_TRY(write_run_line(request, &a->predictor, advice->ranking, &a->line));
     char noise[160] = "";
-    ls_durations_words(&a->predictor.durations, true, noise, sizeof noise);
+    if (!ls_durations_scaled_words(&a->predictor.durations, noise, sizeof noise))
+        ls_durations_words(&a->predictor.durations, true, noise, sizeof noise);
     const ls_advice_words words = {
         .guess = a->predictor.durations.flops_per_s > 0 && !profile ? request->prediction.durations
                                                                     : NULL,

@@ -143,6 +143,16 @@ ls_platform_level ls_platform_path(const ls_platform *p, int devices_per_host, i
     return both;
 }
 
+double ls_platform_message_ns(const ls_platform *platform, int devices_per_host, int from, int to,
+                              double bytes)
+{
+    static const double of_file_ns = 100e3;
+    if (platform->kind == LS_PLATFORM_FILE)
+        return of_file_ns;
+    const ls_platform_level net = ls_platform_path(platform, devices_per_host, from, to);
+    return net.latency_ns + (net.bytes_per_s > 0 ? bytes * 1e9 / net.bytes_per_s : 0);
+}
+
 ls_wires ls_platform_wires(const ls_platform *p)
 {
     return (ls_wires){

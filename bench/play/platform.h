@@ -43,6 +43,11 @@ ls_status ls_platform_parse(const char *text, ls_platform *out);
 ls_platform_level ls_platform_path(const ls_platform *platform, int devices_per_host, int from,
                                    int to);
 
+/** How long such a message of so many bytes takes; of a file, whose network is not known, the least
+ * that is worth a sleep. */
+double ls_platform_message_ns(const ls_platform *platform, int devices_per_host, int from, int to,
+                              double bytes);
+
 /** The platform as all-reduces are chosen for it. Not of a file: ls_engine_wires. */
 ls_wires ls_platform_wires(const ls_platform *platform);
 

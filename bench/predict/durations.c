@@ -140,6 +140,16 @@ bool ls_durations_words(const ls_durations *d, bool sends, char *words, size_t s
     return true;
 }
 
+bool ls_durations_scaled_words(const ls_durations *d, char *words, size_t size)
+{
+    if (d->scaled)
+        snprintf(words, size,
+                 "scaled: %zu of %zu durations follow from smaller operations, since measuring "
+                 "them here takes too long; predict with --durations flops=RATE",
+                 d->scaled, d->count);
+    return d->scaled > 0;
+}
+
 void ls_durations_close(ls_durations *d)
 {
     for (size_t i = 0; i < d->count; i++) {

@@ -3,15 +3,18 @@
  * Durations of operations: measured here, from a file, or by a rate of FLOPs.
  *
  * Two operations of equal name, FLOPs and bytes have one duration. `measured`: the first device
- * that has a key runs its share of the step, without what is exchanged, on a real device of this
- * machine, some times over, after a pause where the case has several devices; with K devices a
- * host, as many of them at once as have a core each. A key's duration is the mean. The spread is
- * the ratio of each repetition to the mean repetition; repetitions over twice as long were
- * interrupted by other programs, and are left out. What messages and waiting cost besides the
- * network is measured by exchanges of real devices (durations_messages.c).
+ * that has a key runs its share of the step on a real device of this machine, some times over; with
+ * K devices a host, as many of them at once as have a core each. Where the step waits for a
+ * message, it sleeps as long: what comes next finds cold caches, and may take several times as
+ * long. A key's duration is the mean over its places in the step. The spread is the ratio of each
+ * repetition to the mean repetition; what takes over twice as long was interrupted by other
+ * programs, and is left out. Steps that are too much for this machine: durations_each.c. What
+ * messages and waiting cost besides the network is measured by exchanges of real devices
+ * (durations_messages.c).
  */
 #pragma once
 
+#include "bench/play/platform.h"
 #include "common/device/machine.h"
 #include "impl/step/run/run.h"
 
@@ -22,8 +25,9 @@ typedef struct ls_duration {
     char *name;
     double flops, bytes;
     double ns;       /**< NaN if not known yet */
-    double *samples; /**< [sample_count] */
+    double *samples; /**< [sample_count] what it took at each place of a step */
     size_t sample_count;
+    bool scaled; /**< from another one, since it takes too long, or too much memory */
 } ls_duration;
 
 enum { LS_SLEPT = 3, LS_PER_CORE_MOST = 8 };
@@ -60,6 +64,9 @@ typedef struct ls_durations {
     double turn_ns;       /**< for which a thread keeps a core that another one waits for */
     double *spread;       /**< [spread_count] */
     size_t spread_count;
+    double flops_run; /**< of the steps that were run to measure */
+    double each_ns;   /**< for which operations were run one by one */
+    size_t scaled;    /**< how many items are */
 } ls_durations;
 
 /** How many cores devices of a host share, if there are so many of them; 0 if each has its own. */
@@ -72,16 +79,26 @@ double ls_duration_of(const ls_durations *durations, const ls_op *op);
  * False if few messages were late, or no step `sends` one, so that the times are not used. */
 bool ls_durations_words(const ls_durations *durations, bool sends, char *words, size_t size);
 
+/** Writes "scaled: ..": some durations were scaled. False if none was. */
+bool ls_durations_scaled_words(const ls_durations *durations, char *words, size_t size);
+
 /** Half the width of the 95% interval of the medians, over them; 0 if not known. */
 double ls_durations_error(const ls_durations *durations);
 
 /** LS_CODE_MISSING names the first operation of the run's steps that has no duration. */
 ls_status ls_durations_check(const ls_durations *durations, const ls_step_run *run);
 
-/** Measures what the run's steps need and is not known yet. The run is on virtual devices; its
- * replicas get the parameters `initial`. */
-ls_status ls_durations_measure(ls_durations *durations, const ls_machine *machine, ls_step_run *run,
-                               int devices_per_host, const ls_state_source *initial);
+/** What durations are measured with. */
+typedef struct ls_measuring {
+    const ls_machine *machine;
+    ls_step_run *run; /**< on virtual devices */
+    const ls_platform *platform;
+    int devices_per_host;
+    const ls_state_source *initial; /**< parameters that its replicas get */
+} ls_measuring;
+
+/** Measures what the run's steps need and is not known yet. */
+ls_status ls_durations_measure(ls_durations *durations, const ls_measuring *with);
 
 /** Reads what ls_durations_write wrote. LS_CODE_MISSING names the file and what is wrong. */
 ls_status ls_durations_read(const char *path, ls_durations *out);

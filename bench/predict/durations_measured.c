@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Durations measured here; see durations.h. */
-#include "bench/predict/durations.h"
+#include "bench/predict/durations_parts.h"
 
 #include "bench/play/engine.h"
+#include "bench/predict/virtual.h"
 #include "bench/statistics/statistics.h"
 #include "bench/train/interrupt.h"
 #include "common/base/clock.h"
@@ -13,15 +14,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WARM = 3, LEAST = 5, MOST = 60 }; /* repetitions */
+enum { WARM = 3, LEAST = 5, MOST = LS_REPETITIONS_MOST };
 static const uint64_t enough_ns = 400000000, look_ns = 100000000;
 
-/* Devices that wait for others go on with cold caches, and on a core that has slept. */
-static const uint64_t pause_ns = 1000000;
+/* Where devices wait for messages, they go on with cold caches, on a core that has slept: so the
+ * stand-in sleeps there. The most of one sleep, and of those of a repetition. */
+static const double longest_nap_ns = 5e6, naps_ns = 200e6;
 
 /* A repetition so many times as long as the median was interrupted by other programs, and says
- * nothing of the device. */
-enum { INTERRUPTED = 2 };
+ * nothing of the device; so was an operation, which after a sleep takes several times as long. */
+enum { INTERRUPTED = 2, LATE = 5 };
 
 /* ---- What is not known yet ------------------------------------------------------------------ */
 
@@ -48,68 +50,200 @@ static ls_status add_keys(ls_durations *d, const ls_step_run *run, bool *marked,
 
 /* ---- A host's devices at work --------------------------------------------------------------- */
 
-/* A real device that does the work of a virtual one. */
-typedef struct stand_in {
-    ls_device *device;
-    ls_queue *queue;
-    ls_program *program;
-    ls_time_profile profile;
-    ls_time_log log;
-    size_t ops; /* of one repetition */
-} stand_in;
+/* In place of a message: the device sleeps as long as it takes. */
+typedef struct nap {
+    ls_op op;
+    double ns;
+} nap;
 
-typedef struct bench_host {
-    ls_durations *durations;
-    const ls_machine *machine;
-    ls_step_run *run;
-    int first, count;  /* virtual devices, each on a separate core */
-    uint64_t pause_ns; /* before each repetition */
-    const ls_state_source *initial;
-    stand_in *devices; /* [count] */
-    double *totals;    /* [count, MOST] */
-    size_t repetitions;
-} bench_host;
-
-/* Enqueues what device number `index` of the host computes in a step of each kind. */
-static ls_status enqueue_share(const bench_host *h, int index)
+static ls_status run_nap(ls_op *op, ls_queue *queue)
 {
-    stand_in *s = &h->devices[index];
-    for (int kind = 0; kind < h->run->kinds; kind++) {
-        const ls_step_program *p = &h->run->program[kind];
-        for (size_t t = 0; t < p->task_count; t++) {
-            const ls_task *task = &p->tasks[t];
-            const int member = h->run->plan.lanes.items[task->lane].member;
-            if (h->run->plan.members[member].device != h->first + index)
-                continue;
-            for (size_t i = 0; i < task->ops.count; i++) {
-                ls_op *op = p->ops[task->ops.first + i];
-                if (!ls_duration_is_timed(op))
-                    continue;
-                LS_TRY(ls_queue_enqueue(s->queue, op));
-                s->ops++;
-            }
-        }
+    (void)queue;
+    ls_clock_sleep((uint64_t)((const nap *)op)->ns);
+    return LS_OK;
+}
+
+static bool is_only(const ls_bench_host *h, const ls_op *op)
+{
+    return !h->only || h->only == ls_durations_find(h->durations, op->name, op->flops, op->bytes);
+}
+
+/* How long a message of so many elements takes, and so many after each other. */
+static double message_ns(const ls_bench_host *h, const ls_virtual_comm *c, int peer,
+                         double elements, int times)
+{
+    return times * ls_platform_message_ns(h->with->platform, h->with->devices_per_host,
+                                          ls_virtual_number(c->devices[c->rank]),
+                                          ls_virtual_number(c->devices[peer]),
+                                          elements * (double)sizeof(float));
+}
+
+/* How long the exchanges of a task take on the network; of an all-reduce, by halving and doubling.
+ */
+static double network_ns(const ls_bench_host *h, const ls_op *op)
+{
+    const ls_virtual_comm *c = ls_virtual_comm_of(op);
+    int rounds = 0;
+    if (!c || c->size < 2)
+        return 0;
+    if (!c->whole) {
+        const ls_exchange *x = &c->exchange;
+        const double out = x->to >= 0 ? message_ns(h, c, x->to, (double)x->send_count, 1) : 0;
+        const double in = x->from >= 0 ? message_ns(h, c, x->from, (double)x->receive_count, 1) : 0;
+        return fmax(out, in);
+    }
+    for (int reached = 1; reached < c->size; reached *= 2)
+        rounds++;
+    return message_ns(h, c, (c->rank + 1) % c->size, (double)c->extent.count / rounds, 2 * rounds);
+}
+
+static double waited_ns(const ls_bench_host *h, const ls_step_program *p, const ls_task *task)
+{
+    double ns = 0;
+    for (size_t i = 0; i < task->ops.count; i++)
+        ns += network_ns(h, p->ops[task->ops.first + i]);
+    if (task->copy.to && task->copy.crosses)
+        ns += ls_platform_message_ns(h->with->platform, h->with->devices_per_host, 0, 1,
+                                     (double)task->copy.bytes);
+    return ns;
+}
+
+/* Lanes on which something is computed: others only send, while their device computes. */
+static void find_computing(const ls_step_program *p, bool *lanes)
+{
+    for (size_t t = 0; t < p->task_count; t++)
+        for (size_t i = 0; i < p->tasks[t].ops.count; i++)
+            lanes[p->tasks[t].lane] |= ls_duration_is_timed(p->ops[p->tasks[t].ops.first + i]);
+}
+
+/* What a device computes in a step, in segments, behind each of which it sleeps. */
+typedef struct share {
+    ls_op **ops; /* [count] */
+    size_t count;
+    double *naps; /* [segments] in ns; of the last segment there is none */
+    size_t *ends; /* [segments] operations up to the end of each */
+    size_t segments;
+} share;
+
+static ls_status add_nap(share *s, double ns)
+{
+    if (!(ns > 0) || (s->segments && s->ends[s->segments - 1] == s->count))
+        return LS_OK; /* one sleep between two operations */
+    LS_TRY(ls_grow("durations", &s->naps, s->segments, sizeof *s->naps));
+    LS_TRY(ls_grow("durations", &s->ends, s->segments, sizeof *s->ends));
+    s->naps[s->segments] = fmin(ns, longest_nap_ns);
+    s->ends[s->segments++] = s->count;
+    return LS_OK;
+}
+
+static ls_status add_task(const ls_bench_host *h, share *s, const ls_step_program *p,
+                          const ls_task *task)
+{
+    double ns = 0;
+    for (size_t i = 0; i < task->waits.count; i++)
+        ns = fmax(ns, waited_ns(h, p, &p->tasks[p->waits[task->waits.first + i]]));
+    LS_TRY(add_nap(s, ns));
+    for (size_t i = 0; i < task->ops.count; i++) {
+        ls_op *op = p->ops[task->ops.first + i];
+        LS_TRY(add_nap(s, network_ns(h, op)));
+        if (!ls_duration_is_timed(op) || !is_only(h, op) || (h->only && s->count))
+            continue;
+        LS_TRY(ls_grow("durations", &s->ops, s->count, sizeof *s->ops));
+        s->ops[s->count++] = op;
     }
     return LS_OK;
 }
 
-static ls_status open_stand_in(bench_host *h, int index)
+/* What a device computes in a step of each kind. */
+static ls_status find_share(const ls_bench_host *h, int device, share *s)
+{
+    const ls_step_run *run = h->with->run;
+    bool *computes;
+    LS_TRY(ls_allocate("durations", &computes, (size_t)run->plan.lanes.count + 1, sizeof(bool)));
+    ls_status status = LS_OK;
+    for (int kind = 0; kind < run->kinds && !status; kind++) {
+        const ls_step_program *p = &run->program[kind];
+        find_computing(p, computes);
+        for (size_t t = 0; t < p->task_count && !status; t++)
+            if (computes[p->tasks[t].lane] && ls_bench_device(h, p->tasks[t].lane) == device)
+                status = add_task(h, s, p, &p->tasks[t]);
+    }
+    free(computes);
+    return status;
+}
+
+static ls_status enqueue_nap(ls_stand_in *s, double ns)
+{
+    nap *one;
+    LS_TRY(ls_allocate("durations", &one, 1, sizeof *one));
+    *one = (nap){.op = {.name = "nap", .run = run_nap}, .ns = ns};
+    LS_TRY(ls_op_list_add(&s->naps, &one->op));
+    s->naps_ns += ns;
+    return ls_queue_enqueue(s->queue, &one->op);
+}
+
+/* Devices of a core come one after the other, segment by segment, and then sleep. */
+static ls_status enqueue_segments(const ls_bench_host *h, ls_stand_in *s, const share *shares,
+                                  int count)
+{
+    size_t segments = 0;
+    for (int j = 0; j < count; j++)
+        segments = shares[j].segments > segments ? shares[j].segments : segments;
+    for (size_t k = 0; k <= segments; k++) {
+        double ns = 0;
+        for (int j = 0; j < count; j++) {
+            const share *one = &shares[j];
+            const size_t begin = k == 0 ? 0 : k <= one->segments ? one->ends[k - 1] : one->count;
+            const size_t end = k < one->segments ? one->ends[k] : one->count;
+            ns = k < one->segments ? fmax(ns, one->naps[k]) : ns;
+            for (size_t i = begin; i < end; i++)
+                LS_TRY(ls_queue_enqueue(s->queue, one->ops[i]));
+            s->ops += end - begin;
+        }
+        if (ns > 0 && !h->only)
+            LS_TRY(enqueue_nap(s, ns));
+    }
+    for (size_t i = 0; i < s->naps.count; i++)
+        if (s->naps_ns > naps_ns)
+            ((nap *)s->naps.items[i])->ns *= naps_ns / s->naps_ns;
+    return LS_OK;
+}
+
+/* Enqueues what the devices of core number `index` compute. */
+static ls_status enqueue_shares(const ls_bench_host *h, int index)
+{
+    share shares[LS_PER_CORE] = {0};
+    const int count = h->only ? 1 : h->per_core;
+    ls_status status = LS_OK;
+    for (int j = 0; j < count && !status; j++)
+        status = find_share(h, ls_bench_mate(h, index, j), &shares[j]);
+    if (!status)
+        status = enqueue_segments(h, &h->devices[index], shares, count);
+    for (int j = 0; j < count; j++) {
+        free(shares[j].ops);
+        free(shares[j].naps);
+        free(shares[j].ends);
+    }
+    return status;
+}
+
+static ls_status open_stand_in(ls_bench_host *h, int index)
 {
     const ls_memory_policy policy = {.kind = LS_MEMORY_GROWTH};
     const ls_device_name name = {
         .kind = LS_DEVICE_CPU, .index = index, .logical = -1, .replica = -1, .task = -1};
-    stand_in *s = &h->devices[index];
-    LS_TRY(ls_device_open(h->machine, &name, &policy, &s->device));
+    ls_stand_in *s = &h->devices[index];
+    LS_TRY(ls_device_open(h->with->machine, &name, &policy, &s->device));
     LS_TRY(ls_queue_open(s->device, "durations", &s->queue));
     LS_TRY(ls_program_begin(s->queue));
-    ls_status enqueued = enqueue_share(h, index);
+    ls_status enqueued = enqueue_shares(h, index);
     LS_TRY(ls_status_first(enqueued, ls_program_end(s->queue, &s->program)));
-    const size_t room = (s->ops + 1) * MOST;
+    const size_t room = (s->ops + s->naps.count + 1) * MOST;
     s->log = (ls_time_log){.capacity = room};
     return ls_allocate("durations", &s->log.items, room, sizeof *s->log.items);
 }
 
-static ls_status launch(bench_host *h, uint64_t times)
+static ls_status launch(ls_bench_host *h, uint64_t times)
 {
     for (int i = 0; i < h->count; i++)
         if (h->devices[i].ops)
@@ -121,12 +255,10 @@ static ls_status launch(bench_host *h, uint64_t times)
 }
 
 /* Looks for an interrupt after each `at_once` repetitions. */
-static ls_status repeat(bench_host *h, uint64_t times, uint64_t at_once)
+static ls_status repeat(ls_bench_host *h, uint64_t times, uint64_t at_once)
 {
     for (uint64_t left = times; left;) {
-        const uint64_t next = h->pause_ns ? 1 : left < at_once ? left : at_once;
-        if (h->pause_ns)
-            ls_clock_sleep(h->pause_ns);
+        const uint64_t next = left < at_once ? left : at_once;
         LS_TRY(launch(h, next));
         if (ls_interrupted())
             return ls_engine_interrupted();
@@ -135,14 +267,19 @@ static ls_status repeat(bench_host *h, uint64_t times, uint64_t at_once)
     return LS_OK;
 }
 
-static ls_status run_all(bench_host *h)
+/* A single operation that takes long runs once: what it needs is in memory already. */
+static ls_status run_all(ls_bench_host *h)
 {
-    LS_TRY(repeat(h, WARM, 1));
-    uint64_t begin = ls_clock_ns();
-    LS_TRY(repeat(h, 1, 1));
-    const uint64_t one = ls_clock_ns() - begin + 1;
-    const uint64_t fit = enough_ns / one;
-    h->repetitions = fit < LEAST ? LEAST : fit > MOST ? MOST : fit;
+    const bool brief = !h->only || h->only->flops < ls_long_flops;
+    uint64_t one = enough_ns;
+    if (brief) {
+        LS_TRY(repeat(h, h->only ? 1 : WARM, 1));
+        const uint64_t begin = ls_clock_ns();
+        LS_TRY(repeat(h, 1, 1));
+        one = ls_clock_ns() - begin + 1;
+    }
+    const uint64_t fit = enough_ns / one, least = h->only ? 1 : LEAST;
+    h->repetitions = fit < least ? least : fit > MOST ? MOST : fit;
     for (int i = 0; i < h->count; i++)
         LS_TRY(ls_queue_profile(h->devices[i].queue, &h->devices[i].profile, &h->devices[i].log));
     ls_status status = repeat(h, h->repetitions, 1 + look_ns / one);
@@ -151,28 +288,35 @@ static ls_status run_all(bench_host *h)
     return status;
 }
 
-/* Adds the log of one device to the samples of its keys. */
-static ls_status take_log(bench_host *h, int index)
+/* Adds the log of one device to the samples of its keys: for each place of the repetition what is
+ * typical there, since after a sleep an operation may take several times as long. */
+static ls_status take_log(ls_bench_host *h, int index)
 {
-    const stand_in *s = &h->devices[index];
-    size_t seen = 0;
-    for (size_t i = 0; i < s->log.count; i++) {
-        const ls_stretch *one = &s->log.items[i];
-        if (one->kind != LS_STRETCH_OP || !one->op)
+    const ls_stand_in *s = &h->devices[index];
+    double *totals = &h->totals[(size_t)index * MOST], times[MOST];
+    size_t count = 0;
+    ls_stretch *logged = s->log.items;
+    for (size_t i = 0; i < s->log.count; i++)
+        if (logged[i].kind == LS_STRETCH_OP && logged[i].op && logged[i].op->run != run_nap)
+            logged[count++] = logged[i];
+    for (size_t place = 0; place < s->ops; place++) {
+        size_t seen = 0;
+        for (size_t i = place; i < count; i += s->ops) {
+            times[seen] = (double)(logged[i].end_ns - logged[i].begin_ns);
+            totals[seen] += times[seen];
+            seen++;
+        }
+        const ls_op *op = logged[place].op;
+        ls_duration *item = ls_durations_find(h->durations, op->name, op->flops, op->bytes);
+        if (!seen || !isnan(item->ns)) /* of an earlier host */
             continue;
-        const double ns = (double)(one->end_ns - one->begin_ns);
-        h->totals[(size_t)index * MOST + seen++ / s->ops] += ns;
-        ls_duration *item =
-            ls_durations_find(h->durations, one->op->name, one->op->flops, one->op->bytes);
-        if (!isnan(item->ns)) /* of an earlier host */
-            continue;
-        LS_TRY(ls_grow("durations", &item->samples, item->sample_count, sizeof ns));
-        item->samples[item->sample_count++] = ns;
+        LS_TRY(ls_grow("durations", &item->samples, item->sample_count, sizeof *times));
+        item->samples[item->sample_count++] = ls_durations_typical(times, seen, LATE);
     }
     return LS_OK;
 }
 
-static ls_status take_spread(const bench_host *h, int index)
+static ls_status take_spread(const ls_bench_host *h, int index)
 {
     ls_durations *d = h->durations;
     const double *totals = &h->totals[(size_t)index * MOST];
@@ -189,14 +333,27 @@ static ls_status take_spread(const bench_host *h, int index)
     return LS_OK;
 }
 
-static ls_status measure(bench_host *h)
+static double mean_of(const double *values, size_t count)
 {
-    const ls_step_plan *plan = &h->run->plan;
+    double sum = 0;
+    for (size_t i = 0; i < count; i++)
+        sum += values[i];
+    return sum / (double)count;
+}
+
+static ls_status load(const ls_bench_host *h)
+{
+    const ls_step_plan *plan = &h->with->run->plan;
     for (int m = 0; m < plan->total; m++) {
-        const int device = plan->members[m].device;
-        if (device >= h->first && device < h->first + h->count && plan->members[m].replica >= 0)
-            LS_TRY(ls_replicas_load(&h->run->resources.members[m].replica, 1, h->initial));
+        if (ls_bench_has(h, plan->members[m].device) && plan->members[m].replica >= 0)
+            LS_TRY(
+                ls_replicas_load(&h->with->run->resources.members[m].replica, 1, h->with->initial));
     }
+    return LS_OK;
+}
+
+static ls_status measure(ls_bench_host *h)
+{
     for (int i = 0; i < h->count; i++)
         LS_TRY(open_stand_in(h, i));
     LS_TRY(run_all(h));
@@ -204,17 +361,18 @@ static ls_status measure(bench_host *h)
         if (!h->devices[i].ops)
             continue;
         LS_TRY(take_log(h, i));
-        LS_TRY(take_spread(h, i));
+        if (h->repetitions >= LEAST)
+            LS_TRY(take_spread(h, i));
     }
     for (size_t i = 0; i < h->durations->count; i++) {
         ls_duration *item = &h->durations->items[i];
         if (isnan(item->ns) && item->sample_count)
-            item->ns = ls_durations_typical(item->samples, item->sample_count, INTERRUPTED);
+            item->ns = mean_of(item->samples, item->sample_count);
     }
     return LS_OK;
 }
 
-static ls_status measure_host(bench_host *h)
+ls_status ls_durations_run(ls_bench_host *h)
 {
     LS_TRY(ls_allocate("durations", &h->devices, (size_t)h->count, sizeof *h->devices));
     ls_status status =
@@ -226,9 +384,12 @@ static ls_status measure_host(bench_host *h)
         ls_queue_close(h->devices[i].queue);
         ls_device_close(h->devices[i].device);
         free(h->devices[i].log.items);
+        ls_op_list_clear(&h->devices[i].naps);
     }
     free(h->devices);
     free(h->totals);
+    h->devices = NULL;
+    h->totals = NULL;
     return status;
 }
 
@@ -259,40 +420,40 @@ static ls_status measure_loops(ls_durations *d)
 
 /* ---- All ------------------------------------------------------------------------------------ */
 
-ls_status ls_durations_measure(ls_durations *d, const ls_machine *machine, ls_step_run *run,
-                               int devices_per_host, const ls_state_source *initial)
+ls_status ls_durations_measure(ls_durations *d, const ls_measuring *with)
 {
-    const size_t devices = run->base.job->device_count + 1;
+    const ls_machine *machine = with->machine;
+    const size_t devices = with->run->base.job->device_count + 1;
     size_t added = 0;
     bool *marked;
     const int all_cores =
         ls_machine_describe(machine)->cores_allowed / ls_machine_cores_per_device(machine);
     const int cores = all_cores > 1 ? all_cores : 1;
-    const int job_devices = (int)run->base.job->device_count;
-    const int at_once = devices_per_host < job_devices ? devices_per_host : job_devices;
-    d->devices_per_host = devices_per_host;
-    d->cores = devices_per_host < cores ? devices_per_host : cores;
+    const int job_devices = (int)with->run->base.job->device_count;
+    const int per_host = with->devices_per_host;
+    const int at_once = per_host < job_devices ? per_host : job_devices;
+    d->devices_per_host = per_host;
+    d->cores = per_host < cores ? per_host : cores;
     if (!(d->add_ns > 0))
         LS_TRY(measure_loops(d));
     if (job_devices > 1)
         LS_TRY(
             ls_durations_measure_messages(machine, cores, (at_once + d->cores - 1) / d->cores, d));
     LS_TRY(ls_allocate("durations", &marked, devices + 1, sizeof *marked));
-    ls_status status = add_keys(d, run, marked, &added);
+    ls_status status = add_keys(d, with->run, marked, &added);
     for (size_t at = 0; at < devices && added && !status; at++) {
         if (!marked[at])
             continue;
-        const size_t per = (size_t)d->cores, first = at / per * per;
-        const size_t end = first + per < devices ? first + per : devices;
-        bench_host host = {.durations = d,
-                           .machine = machine,
-                           .run = run,
-                           .first = (int)first,
-                           .count = (int)(end - first),
-                           .pause_ns = run->base.job->device_count > 1 ? pause_ns : 0,
-                           .initial = initial};
-        status = measure_host(&host);
-        memset(&marked[first], 0, end - first);
+        ls_bench_host host = {.durations = d, .with = with};
+        ls_bench_find(&host, (int)at, (int)devices);
+        if (ls_durations_fits(&host, WARM + 1 + LEAST)) {
+            status = load(&host);
+            status = status ? status : ls_durations_run(&host);
+        } else {
+            status = ls_durations_run_each(&host);
+        }
+        for (size_t i = 0; i < devices; i++)
+            marked[i] &= !ls_bench_has(&host, (int)i);
     }
     free(marked);
     return status;

@@ -332,8 +332,9 @@ static ls_status measure(ls_predictor *p, const ls_machine *machine, const ls_pl
     const clock_t begin = clock();
     const ls_drawn_values drawn = {&plan->model->graph->variables, plan->config->seed};
     const ls_state_source initial = ls_drawn_source(&drawn);
-    ls_status status = ls_durations_measure(&p->durations, machine, ls_step_run_of(v->run),
-                                            p->devices_per_host, &initial);
+    const ls_measuring with = {machine, ls_step_run_of(v->run), &p->platform, p->devices_per_host,
+                               &initial};
+    ls_status status = ls_durations_measure(&p->durations, &with);
     p->measuring_s += (double)(clock() - begin) / CLOCKS_PER_SEC;
     return status;
 }

@@ -169,6 +169,10 @@ ls_status ls_predicted_row(const ls_predictor *predictor, const ls_workplace *wo
         ls_row_append(row, LS_F_result_warnings, json_string("noisy"));
         ls_row_append(row, LS_F_result_notes, json_string(text));
     }
+    if (ls_durations_scaled_words(ls_predictor_durations(predictor, plan), text, sizeof text)) {
+        ls_row_append(row, LS_F_result_warnings, json_string("scaled"));
+        ls_row_append(row, LS_F_result_notes, json_string(text));
+    }
     ls_status status = error || !p->step_ms ? LS_OK : put_time(row, plan, p);
     if (!error && p->step_ms && p->uses_ns)
         status = ls_status_first(status, put_pipeline(row, plan, p));

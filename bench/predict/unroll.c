@@ -184,12 +184,14 @@ static ls_status add_copy(ls_unroller *u, const ls_task_copy *copy, ls_unroll_ta
     ls_play_show(&u->out->graph, w->tail,
                  (ls_play_label){w->name, w->lane, LS_TIME_COPY, before, w->microbatch});
     w->ns += ls_unroll_begin_ns(u);
-    return u->times ? ls_unroll_wake(
-                          u, from,
-                          ls_message_cost(u->times->late_ns,
-                                          ls_unroll_slept_ns(u, from, to, (double)copy->bytes)),
-                          &w->tail)
-                    : LS_OK;
+    return u->times
+               ? ls_unroll_wake(u, from,
+                                ls_message_cost(u->times->late_ns,
+                                                ls_platform_message_ns(
+                                                    u->what->platform, u->what->devices_per_host,
+                                                    from, to, (double)copy->bytes)),
+                                &w->tail)
+               : LS_OK;
 }
 
 /* A thread that has waited for another lane needs time to run again. */

@@ -60,16 +60,6 @@ double ls_unroll_begin_ns(const ls_unroller *u)
     return u->times ? begin_ns : 0;
 }
 
-/* How long a message takes on the network. */
-double ls_unroll_slept_ns(const ls_unroller *u, int from, int to, double bytes)
-{
-    if (u->what->platform->kind == LS_PLATFORM_FILE)
-        return *ls_slept_ns;
-    const ls_platform_level net =
-        ls_platform_path(u->what->platform, u->what->devices_per_host, from, to);
-    return net.latency_ns + (net.bytes_per_s > 0 ? bytes * 1e9 / net.bytes_per_s : 0);
-}
-
 /* Both ends are there. */
 static ls_status meet(ls_unroller *u, const ls_message_end *send, const ls_message_end *receive)
 {
@@ -91,8 +81,9 @@ static ls_status meet(ls_unroller *u, const ls_message_end *send, const ls_messa
     const double ns = d->add_ns * (double)receive->added + ls_unroll_begin_ns(u);
     taken = message;
     if (u->times && receive->rounds) {
-        const double slept = ls_unroll_slept_ns(u, send->device, receive->device,
-                                                (double)send->count / receive->rounds);
+        const double slept =
+            ls_platform_message_ns(u->what->platform, u->what->devices_per_host, send->device,
+                                   receive->device, (double)send->count / receive->rounds);
         LS_TRY(ls_unroll_wake(u, receive->device,
                               ls_message_cost(u->times->wake_ns, slept) * receive->rounds, &taken));
     }

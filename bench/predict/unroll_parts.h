@@ -75,8 +75,5 @@ ls_status ls_unroll_wake(ls_unroller *u, int device, double ns, uint32_t *tail);
 /** What a thread needs of its core to begin or end a transfer. */
 double ls_unroll_begin_ns(const ls_unroller *u);
 
-/** How long a message takes on the network. */
-double ls_unroll_slept_ns(const ls_unroller *u, int from, int to, double bytes);
-
 /** Counts what is sent in the counted steps. */
 void ls_unroll_count_sent(ls_unroller *u, size_t bytes, size_t messages);

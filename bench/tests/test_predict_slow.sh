@@ -45,6 +45,12 @@ lockstep predict --validate $case --platform flat:$link --results v.db
 cat out
 expect "every measured row is predicted" grep -q '^20 rows validated' out
 
+# A step that this machine would take minutes for, in a model of 800 MB a device: only its operations are run.
+(ulimit -v 12000000 && "$LOCKSTEP" predict --model gpt:1-32-2048-2048-50257 --devices 2 --batch 2 --strategy mirrored \
+    --platform flat:latency=10us,bandwidth=100GB/s --results none --format jsonl) >out
+rows "a large step is measured one by one, and scaled" "'scaled' in r['result']['warnings'] and
+    r['time']['step_ms']['median'] > 100"
+
 for devices in 64 256 1024 4096; do
     start=$(date +%s%N)
     (/usr/bin/time -f "%M" "$LOCKSTEP" predict --strategy mirrored --devices $devices --batch 8192 --bucket-bytes 0 \

@@ -103,7 +103,9 @@ static json_t *document_of(const ls_advice *advice, size_t memory_limit,
     if (words->guess)
         json_object_set_new(all, "warnings", json_pack("[s]", "guessed"));
     else if (*words->noise)
-        json_object_set_new(all, "warnings", json_pack("[s]", "noisy"));
+        json_object_set_new(
+            all, "warnings",
+            json_pack("[s#]", words->noise, (int)strcspn(words->noise, ":"))); /* its word */
     if (advice->alone_per_s > 0)
         json_object_set_new(all, "one_device_samples_per_s", json_real(advice->alone_per_s));
     json_object_set_new(all, "check", ls_text_value(words->line));

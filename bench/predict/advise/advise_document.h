@@ -11,7 +11,7 @@
 /** What an answer says besides the ranking. */
 typedef struct ls_advice_words {
     const char *guess;   /**< of --durations, if they are a rate of FLOPs; else NULL */
-    const char *noise;   /**< ls_durations_words, or "" */
+    const char *noise;   /**< of durations: ls_durations_words, or "" */
     const char *line;    /**< runs the first of the ranking; NULL if nothing can */
     const char *differs; /**< where that line differs from what was asked; "" means nowhere */
     bool profile;        /**< the model is only sizes and times */

@@ -99,7 +99,6 @@ typedef struct cpu_queue {
     uint64_t before_turn; /* commands enqueued before the device's latest turn */
     uint64_t turns;       /* of the device, when `before_turn` was set */
     uint64_t profiled_ns; /* the profile's latest reading of the clock; 0 before the first */
-    int spins;            /* looks before the thread sleeps */
     bool flushed;         /* the thread flushes denormals */
     bool bound;           /* one thread per core; false (set-up work): anywhere on the cores */
     bool failed;          /* the thread's own: skip what follows */
@@ -126,8 +125,8 @@ typedef struct cpu_device {
     ls_device base;
     cpu_queue *service; /* zero-filling and calls */
     bool shares_cores;
-    int pages_file; /* descriptor of pages that others map (cpu_register.c); -1 if none yet */
-    int queues;     /* open ones, without the service queue */
+    int pages_file;     /* descriptor of pages that others map (cpu_register.c); -1 if none yet */
+    _Atomic int queues; /* open ones, without the service queue */
 } cpu_device;
 
 /* cpu_queue.c */

@@ -22,6 +22,17 @@
 /* How often a queue's thread polls for work before it sleeps: some 20 us. */
 enum { QUEUE_SPINS = 1000 };
 
+/* None on a core that another queue may need: what it polls for may wait for that one. Queues that
+ * were opened later count, too. */
+static int spins_of(const cpu_queue *queue)
+{
+    const cpu_device *owner = (const cpu_device *)queue->base.device;
+    const bool alone =
+        !owner->shares_cores && atomic_load_explicit(&owner->queues, memory_order_relaxed) <=
+                                    queue->base.device->info.core_count;
+    return alone && queue->bound ? QUEUE_SPINS : 0;
+}
+
 /* `op` is the failed operation, for which others may wait; NULL means something else failed. */
 static void fail_queue(cpu_queue *queue, ls_op *op, ls_status status)
 {
@@ -59,7 +70,7 @@ static void post_event(const cpu_queue *queue, ls_signal *signal, _Atomic bool *
 static ls_status wait_for_event(cpu_queue *queue, ls_signal *signal, const _Atomic bool *failed,
                                 uint64_t value)
 {
-    ls_signal_wait(signal, value, queue->spins);
+    ls_signal_wait(signal, value, spins_of(queue));
     if (!atomic_load_explicit(failed, memory_order_relaxed) || queue->failed)
         return LS_OK;
     return ls_status_follows(
@@ -225,7 +236,7 @@ static void *queue_thread(void *argument)
     size_t slot = 0;
     ls_signal_post(&queue->consumed, 1); /* ready: the count starts at 1 */
     for (uint64_t next = 1;; next++, slot++) {
-        ls_signal_wait(&queue->produced, next + 1, queue->spins);
+        ls_signal_wait(&queue->produced, next + 1, spins_of(queue));
         if (slot == LS_CPU_SEGMENT) {
             segment = find_segment(segment, next);
             slot = 0;
@@ -304,12 +315,10 @@ ls_status ls_cpu_queue_open(ls_device *device, const char *name, bool bound, cpu
     queue->bound = bound;
     queue->enqueued = 1;
     cpu_device *owner = (cpu_device *)device;
-    owner->queues += bound;
-    bool alone = !owner->shares_cores && owner->queues <= device->info.core_count;
-    queue->spins = alone && bound ? QUEUE_SPINS : 0;
+    atomic_fetch_add(&owner->queues, bound);
     status = start_thread(queue);
     if (status) {
-        owner->queues -= bound;
+        atomic_fetch_sub(&owner->queues, bound);
         free_queue(queue);
         return ls_status_within("device", device->info.text, status);
     }
@@ -416,7 +425,7 @@ void ls_cpu_queue_close(cpu_queue *queue)
         begin_segment(queue);
     enqueue_command(queue, &(cpu_command){.kind = CPU_STOP});
     pthread_join(queue->thread, NULL);
-    ((cpu_device *)queue->base.device)->queues -= queue->bound;
+    atomic_fetch_sub(&((cpu_device *)queue->base.device)->queues, queue->bound);
     ls_status_free(atomic_load(&queue->failure));
     free_queue(queue);
 }

@@ -27,7 +27,7 @@ verify() {
 # schedules FIRST LAST: the matrix under each seed; under the thread sanitizer, which is slow, one size of buckets.
 schedules() {
   local buckets=0,2KiB mirrored=22 tied=8 devices=2,3 towers=16
-  [[ $("$LOCKSTEP" --version) != *fsanitize=thread* ]] || buckets=0 mirrored=11 tied=4 devices=3 towers=8
+  [[ $("$LOCKSTEP" --version) != *fsanitize=thread* ]] || buckets=0 mirrored=12 tied=4 devices=3 towers=8
   local small=(--data synthetic:200 --steps 4 --batch 50)
   equal=0
   for ((seed = $1; seed <= $2; seed++)); do

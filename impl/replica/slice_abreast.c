@@ -136,6 +136,28 @@ static ls_status add_losses(const plan *p, int64_t lo, int64_t hi)
     return ls_slice_add_loss(p->s, slot_of(p, lo), slot_of(p, mid));
 }
 
+/* Rows of a piece's memory, for the full batch and the tail, of which either may have more. Where
+ * exchanges share a slot, it has room for any piece. */
+static int64_t rows_of(const plan *p, int64_t piece, int64_t largest)
+{
+    const ls_job *job = p->s->options.replica->job;
+    const int64_t batches[] = {p->s->options.batch, job->batch, ls_job_tail(job)};
+    int64_t most = 0, at, last;
+    if (!p->chained || ls_slice_exchanges(job) > 1)
+        return largest;
+    for (size_t b = 0; b < sizeof batches / sizeof *batches; b++) {
+        ls_slice_options of = p->s->options;
+        of.batch = batches[b];
+        const int64_t all = ls_slice_find_pieces(job, &of, 0, &at, &last);
+        for (int64_t left = piece; at < last && left >= 0; at++) {
+            const int64_t rows = ls_slice_share(of.batch, at, all);
+            left -= rows > 0;
+            most = left < 0 && rows > most ? rows : most;
+        }
+    }
+    return most;
+}
+
 static ls_status build_pieces(const plan *p, int64_t rows)
 {
     ls_slice *s = p->s;
@@ -148,14 +170,19 @@ static ls_status build_pieces(const plan *p, int64_t rows)
                        "fewer shards, or more devices",
                        pieces, (int)LS_REPLICA_LOSSES);
     LS_TRY(ls_slice_need_level(s, 0));
-    for (const ls_subtree *sum = p->sums; sum < last; sum++) /* a slot's largest: others share it */
-        for (int64_t piece = sum->first; piece < sum->last; piece++) {
+    for (const ls_subtree *sum = p->sums; sum < last; sum++)
+        for (int64_t piece = sum->first; piece < sum->last; piece++)
             for (size_t l = 0; l <= level_of(p, piece); l++)
                 LS_TRY(ls_slice_need_level(s, l));
-            for (int c = 0; c < ls_slice_chunks(s); c++)
-                LS_TRY(ls_slice_need_net(s, level_of(p, piece), rows, c, (int)slot_of(p, piece),
-                                         &net));
-        }
+    /* A slot's largest, whose memory others share; the largest of all, whose scratch is, first. */
+    for (int smaller = 0; smaller < 2; smaller++)
+        for (const ls_subtree *sum = p->sums; sum < last; sum++)
+            for (int64_t piece = sum->first; piece < sum->last; piece++) {
+                const int64_t its = rows_of(p, piece, rows);
+                for (int c = 0; c < ls_slice_chunks(s) && (its < rows) == smaller; c++)
+                    LS_TRY(ls_slice_need_net(s, level_of(p, piece), its, c, (int)slot_of(p, piece),
+                                             &net));
+            }
     for (const ls_subtree *sum = p->sums; sum < last; sum++)
         for (int64_t piece = sum->first; piece < sum->last; piece++)
             LS_TRY(

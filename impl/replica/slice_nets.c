@@ -53,14 +53,13 @@ void ls_slice_divided(const ls_slice *s, uint64_t *first, uint64_t *count)
     *count = divisor_of(s);
 }
 
-/* The first net of a chunk's slot, of this slice or of that whose memory it shares; NULL if there
- * is none yet.
- */
+/* The first net of a chunk's slot, below 0 of any, of this slice or of that whose memory it shares;
+ * NULL if there is none yet. */
 static ls_net *slot_net(const ls_slice *s, int chunk, int slot)
 {
     ls_net *borrowed = s->options.memory_of ? slot_net(s->options.memory_of, chunk, slot) : NULL;
     for (size_t i = 0; i < s->net_count && !borrowed; i++)
-        if (s->nets[i].chunk == chunk && s->nets[i].slot == slot)
+        if (s->nets[i].chunk == chunk && (slot < 0 || s->nets[i].slot == slot))
             return s->nets[i].net;
     return borrowed;
 }
@@ -101,7 +100,7 @@ ls_status ls_slice_need_net(ls_slice *s, size_t index, int64_t rows, int chunk, 
         .memory_of = slot_net(s, chunk, at),
         .repeats = r->repeats,
         .window_of = ls_slice_abreast(s) ? NULL : slot_net(s, chunk, 0),
-        .scratch_of = slot_net(s, chunk, 0),
+        .scratch_of = slot_net(s, chunk, -1),
         .seed = r->job->seed,
         .choices = r->job->kernels.choices,
         .weights_apart = r->part && r->job->division.weights_apart,

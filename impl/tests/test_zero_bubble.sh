@@ -102,13 +102,19 @@ for m in 12 24; do
 done
 rows "a micro-batch more takes its passes alone" "all(abs((r['time']['step_ms']['median'] - old('fewer')[i]['time']['step_ms']['median']) / 12 / 18 - 1)
     < 1e-6 for i, r in enumerate(rows))"
-# The picture of a step: a box for each pass of 3 stages over 12 micro-batches, a background and three of the legend.
+# The picture of a step: a box for each pass of 3 stages over 12 micro-batches, the stages' backgrounds, the legend's four and the page.
+# Chunks differ in colour.
+boxes() { python3 -B "$SOURCE_DIR/reports/timeline.py" step step=step.json >step.svg && grep -c '<rect' step.svg; }
 lockstep_ok predict --model profile:even.yaml --strategy pipeline --devices 3 --pipeline-microbatches 12 --pipeline-schedule zb-h1 --results none \
     --platform flat:latency=1us,bandwidth=1e9GB/s --steps 1 --trace step.json
-expect "predicted: a picture" [ "$(python3 -B "$SOURCE_DIR/reports/timeline.py" step.json | grep -c '<rect')" -eq $((3 * 3 * 12 + 4)) ]
+expect "predicted: a picture" [ "$(boxes)" -eq $((3 * 3 * 12 + 3 + 5)) ]
 lockstep_ok trace $(sed 's/--steps.*--waterfall no --eval-samples 8/--steps 4/; s/--format jsonl//' <<<"$mlp") --strategy pipeline --devices 3 \
     --pipeline-schedule zb-h2 --trace-steps 1 --out step.json --quiet
-expect "measured: a picture" [ "$(python3 -B "$SOURCE_DIR/reports/timeline.py" step.json | grep -c '<rect')" -eq $((3 * 3 * 4 + 4)) ]
+expect "measured: a picture" [ "$(boxes)" -eq $((3 * 3 * 4 + 3 + 5)) ]
+lockstep_ok trace --model mlp:12-9-8-7-3 --data synthetic:44 --batch 16 --strategy pipeline --devices 2 --cpu-devices 2 \
+    --pipeline-schedule interleaved --trace-steps 1 --out step.json --quiet
+boxes >/dev/null
+expect "measured: two shades of forward and backward" [ "$(grep -o 'fill="#[0-9a-f]*"' step.svg | sort -u | wc -l)" -eq 5 ]
 printf 'name: bad\nbatch: 1\nsource: test\nlayers:\n  - {name: a, params: 9, forward: 1ms, backward: 1ms, weights: 2ms}\n' >bad.yaml
 lockstep predict --model profile:bad.yaml --strategy single
 expect "a weight pass longer than the backward pass" grep -q 'weights is longer than backward' err

@@ -413,18 +413,14 @@ typedef struct ls_kernels {
     X(dense_backward, ls_dense_backward_args)                                                      \
     X(gather_batch, ls_gather_batch_args)
 
-/** All entries except LS_KERNEL_BF16_ENTRIES. */
-#define LS_KERNEL_REAL_ENTRIES(X)                                                                  \
+/** All entries. */
+#define LS_KERNEL_ENTRIES(X)                                                                       \
     LS_KERNEL_CORE_ENTRIES(X)                                                                      \
     LS_KERNEL_LAYER_ENTRIES(X)                                                                     \
     LS_KERNEL_TRANSFORMER_ENTRIES(X)                                                               \
     LS_KERNEL_STORAGE_ENTRIES(X)                                                                   \
+    LS_KERNEL_BF16_ENTRIES(X)                                                                      \
     LS_KERNEL_JOINT_ENTRIES(X)
-
-/** All entries. */
-#define LS_KERNEL_ENTRIES(X)                                                                       \
-    LS_KERNEL_REAL_ENTRIES(X)                                                                      \
-    LS_KERNEL_BF16_ENTRIES(X)
 
 /** The operations of one back end. */
 struct ls_kernel_table {

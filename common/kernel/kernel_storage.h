@@ -24,7 +24,8 @@ typedef struct ls_narrow_args {
 /**
  * c[m,n] = op(a) op(b), then + bias and ReLU, then 0 where `mask` is not above 0. Products of
  * bfloat16 are exact in float32, in which they are added; c is rounded once. A row of c does not
- * depend on m, unless a is transposed: then c is real, without bias, ReLU and mask.
+ * depend on m, unless a is transposed (then c is real, without bias, ReLU and mask) or cuBLASLt
+ * multiplies.
  */
 typedef struct ls_bf16_product_args {
     bool transpose_a, transpose_b; /**< a is [k,m] / b is [n,k] where set */

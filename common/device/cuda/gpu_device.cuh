@@ -97,6 +97,46 @@ __device__ static inline void ls_gpu_await_copies()
     asm volatile("cp.async.wait_all;" ::: "memory");
 }
 
+/* ---- Compute capability 8.0 (PTX ISA: ldmatrix, mma) ------------------------------------------
+ */
+
+__device__ static inline unsigned ls_gpu_shared_address(const void *at)
+{
+    return (unsigned)__cvta_generic_to_shared(at);
+}
+
+/* Reads four matrices of 8 x 8 elements from shared memory: lanes 8 i to 8 i + 7 give the rows of
+ * the i-th, of 16 bytes each. Lane l gets elements 2 (l % 4) and 2 (l % 4) + 1 of each matrix's row
+ * l / 4; if TURNED, of its column. */
+template <bool TURNED>
+__device__ static inline void ls_gpu_read_eights(const uint16_t *row, unsigned (&to)[4])
+{
+    const unsigned at = ls_gpu_shared_address(row);
+    if (TURNED)
+        asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                     : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                     : "r"(at)
+                     : "memory");
+    else
+        asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                     : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                     : "r"(at)
+                     : "memory");
+}
+
+/* c += a b, of bfloat16, 16 rows, 16 terms and 8 columns. With g = lane / 4 and t = lane % 4, a
+ * thread has of rows g and g + 8 terms 2 t and 2 t + 1 in a[0] and a[1], and terms 8 later in a[2]
+ * and a[3]; of column g these terms in b0 and b1; of c columns 2 t and 2 t + 1 in c[0] and c[1],
+ * and c[2] and c[3]. */
+__device__ static inline void ls_gpu_multiply_bf16(const unsigned (&a)[4], unsigned b0, unsigned b1,
+                                                   float (&c)[4])
+{
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
+        "{%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
 /* ---- Compute capability 9.0 (PTX ISA: mbarrier, setmaxnreg, wgmma) -----------------------------
  */
 
@@ -119,11 +159,6 @@ __device__ static inline unsigned ls_gpu_round_tf32(float x)
 /* A flag in shared memory, raised by so many threads each turn, 0, 1 and so on: then it has its
  * next turn, and what they wrote can be read. No turn begins before the last is awaited. */
 typedef uint64_t ls_gpu_flag;
-
-__device__ static inline unsigned ls_gpu_shared_address(const void *at)
-{
-    return (unsigned)__cvta_generic_to_shared(at);
-}
 
 /* By one thread; a barrier must follow. */
 __device__ static inline void ls_gpu_begin_flag(ls_gpu_flag &flag, unsigned threads)

@@ -133,19 +133,22 @@ static void close_table(ls_kernels *kernels)
     if (!ls_cuda_reaches(kernels->device))
         blas->handle = NULL; /* destroying it could wait for the device */
     ls_blas_close(blas);
+    ls_scratch_release(&kernels->scratch);
     free(kernels);
 }
 
 ls_status ls_cuda_load_own(const char *where)
 {
-    const int errors[] = {
-        ls_gpu_load_elements(),     ls_gpu_load_batch(),          ls_gpu_load_losses(),
-        ls_gpu_load_dense(),        ls_gpu_load_pools(),          ls_gpu_load_layout(),
-        ls_gpu_load_lstm(),         ls_gpu_load_conv(),           ls_gpu_load_conv_max(),
-        ls_gpu_load_residual(),     ls_gpu_load_batch_norm(),     ls_gpu_load_feed(),
-        ls_gpu_load_transformer(),  ls_gpu_load_attention(),      ls_gpu_load_conv_direct(),
-        ls_gpu_load_conv_weights(), ls_gpu_load_softmax_slices(), ls_gpu_load_combine(),
-        ls_gpu_load_dropout()};
+    const int errors[] = {ls_gpu_load_elements(),       ls_gpu_load_batch(),
+                          ls_gpu_load_losses(),         ls_gpu_load_dense(),
+                          ls_gpu_load_pools(),          ls_gpu_load_layout(),
+                          ls_gpu_load_lstm(),           ls_gpu_load_conv(),
+                          ls_gpu_load_conv_max(),       ls_gpu_load_residual(),
+                          ls_gpu_load_batch_norm(),     ls_gpu_load_feed(),
+                          ls_gpu_load_transformer(),    ls_gpu_load_attention(),
+                          ls_gpu_load_conv_direct(),    ls_gpu_load_conv_weights(),
+                          ls_gpu_load_softmax_slices(), ls_gpu_load_combine(),
+                          ls_gpu_load_dropout(),        ls_gpu_load_bf16()};
     for (size_t i = 0; i < sizeof errors / sizeof *errors; i++)
         LS_TRY(ls_cuda_check(where, "load the kernels", (cudaError_t)errors[i]));
     return LS_OK;
@@ -167,7 +170,10 @@ static ls_status open_table(ls_device *device, ls_kernels **out)
                        "the cuda table runs on GPUs; give a GPU, or the cpu table");
     cuda_kernels *kernels;
     LS_TRY(ls_allocate("cuda kernels", &kernels, 1, sizeof *kernels));
-    kernels->base = (ls_kernels){.table = &ls_cuda_kernels, .device = device};
+    kernels->base = (ls_kernels){.table = &ls_cuda_kernels,
+                                 .device = device,
+                                 .scratch.device = device,
+                                 .multiplies_bf16 = true};
     kernels->window_bytes = LS_CUDA_WINDOW_BYTES;
     ls_status status = ls_blas_load(&kernels->blas);
     if (!status)
@@ -190,7 +196,7 @@ static const char *library(const ls_kernels *kernels)
 
 #define CUDA_ENTRY(entry, args)                                                                    \
     LS_KERNEL_CHECKED(entry, args, ls_cuda_##entry(kernels, arguments, out))
-LS_KERNEL_REAL_ENTRIES(CUDA_ENTRY)
+LS_KERNEL_ENTRIES(CUDA_ENTRY)
 
 const ls_kernel_table ls_cuda_kernels = {.name = "cuda",
                                          .help = "cuBLASLt, cuDNN and own kernels, float32 or TF32",
@@ -200,4 +206,4 @@ const ls_kernel_table ls_cuda_kernels = {.name = "cuda",
                                          .open = open_table,
                                          .close = close_table,
                                          .library = library,
-                                         LS_KERNEL_REAL_ENTRIES(LS_KERNEL_LISTED)};
+                                         LS_KERNEL_ENTRIES(LS_KERNEL_LISTED)};

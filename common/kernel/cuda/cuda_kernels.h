@@ -34,6 +34,7 @@ typedef struct cuda_kernels {
     ls_conv_way way;     /**< forces convolutions, where supported, for measurements; the fastest
                               when opened */
     bool dnn_absent;     /**< a convolution has looked for it, and it is not here */
+    bool tiles_alone;    /**< products of bfloat16 are our own kernel's, for tests */
     bool dnn_failed;     /**< a trial of it has failed, and the convolution is our own */
     char library[160];
 } cuda_kernels;
@@ -45,7 +46,7 @@ typedef struct cuda_op {
     int (*launch)(const struct cuda_op *op, ls_queue *queue);
     union {
 #define LS_CUDA_ARGUMENTS(entry, args) args entry;
-        LS_KERNEL_REAL_ENTRIES(LS_CUDA_ARGUMENTS)
+        LS_KERNEL_ENTRIES(LS_CUDA_ARGUMENTS)
 #undef LS_CUDA_ARGUMENTS
     } args;
     union {
@@ -110,5 +111,5 @@ void ls_dnn_leave(cuda_kernels *cuda);
 /* ls_cuda_gemm, ...: in the files named for them. */
 #define LS_CUDA_ENTRY(entry, args)                                                                 \
     ls_status ls_cuda_##entry(ls_kernels *kernels, const args *arguments, ls_op **out);
-LS_KERNEL_REAL_ENTRIES(LS_CUDA_ENTRY)
+LS_KERNEL_ENTRIES(LS_CUDA_ENTRY)
 #undef LS_CUDA_ENTRY

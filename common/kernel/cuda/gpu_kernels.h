@@ -32,6 +32,7 @@ int ls_gpu_load_feed(void);
 int ls_gpu_load_losses(void);
 int ls_gpu_load_softmax_slices(void);
 int ls_gpu_load_dense(void);
+int ls_gpu_load_bf16(void);
 int ls_gpu_load_pools(void);
 int ls_gpu_load_layout(void);
 int ls_gpu_load_lstm(void);
@@ -55,6 +56,7 @@ int ls_gpu_load_attention(void);
     X(combine, ls_combine_args)                                                                    \
     X(narrow, ls_narrow_args)                                                                      \
     X(widen, ls_widen_args)                                                                        \
+    X(bf16_column_sums, ls_bf16_column_sums_args)                                                  \
     X(gather, ls_gather_args)                                                                      \
     X(count_correct, ls_count_correct_args)                                                        \
     X(count_parts, ls_count_parts_args)                                                            \
@@ -224,6 +226,23 @@ int64_t ls_gpu_column_pieces(int64_t rows);
 /** sums[c] = sum of x[r,c] over the rows; `memory` [pieces, columns], or NULL means as a whole. */
 int ls_gpu_column_sums(void *stream, const float *x, int64_t rows, int64_t columns, float *memory,
                        float *sums);
+
+/* ---- gpu_bf16.cu: compute capability 8.0 ----------------------------------------------------- */
+
+/** c; or its pieces, if a is transposed and `parts` [pieces,m,n] not NULL. k may be 0. */
+int ls_gpu_bf16_product(void *stream, const ls_bf16_product_args *args, float *parts, int pieces);
+
+/** What follows the library's product, or a copy: to = from, then ReLU, and 0 where `mask` is not
+ *  positive; `from` may be `to`. */
+typedef struct ls_gpu_bf16_rest {
+    int64_t count;
+    const uint16_t *from;
+    bool relu;
+    const uint16_t *mask; /**< [count]; NULL if none */
+    uint16_t *to;
+} ls_gpu_bf16_rest;
+
+int ls_gpu_finish_bf16(void *stream, const ls_gpu_bf16_rest *rest);
 
 /* ---- gpu_pools.cu: bits as in the cpu table -------------------------------------------- */
 

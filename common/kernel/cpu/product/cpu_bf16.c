@@ -11,6 +11,7 @@
 #include "common/kernel/cpu/cpu_kernels.h"
 #include "common/kernel/cpu/product/cpu_product.h"
 
+#include "common/base/bf16_inline.h"
 #include "common/base/grow.h"
 #include "common/device/cpu/team.h"
 #include "common/kernel/cpu/cpu_dnnl.h"
@@ -204,9 +205,8 @@ static void finish_part(void *context, int part, int parts)
     uint16_t *c = (uint16_t *)b->args.c + f->first;
     const uint16_t *mask = b->args.mask ? b->args.mask + f->first : NULL;
     b->cpu->loops->narrow(b->block + begin, c + begin, end - begin);
-    for (int64_t i = begin; i < end && mask; i++) /* a subnormal mask counts as 0, and so does
-                                                     NaN */
-        c[i] = (uint16_t)(mask[i] - 0x0080) <= 0x7f00 ? c[i] : 0;
+    for (int64_t i = begin; i < end && mask; i++)
+        c[i] = ls_bf16_passes(mask[i]) ? c[i] : 0;
 }
 
 /* Rows [from, from + count) of c, count up to ROWS. */

@@ -60,13 +60,31 @@ typedef struct matrix_shape {
     int64_t rows, columns, leading, apart;
 } matrix_shape;
 
+size_t ls_cuda_bf16_alignment(const ls_bf16_product_args *a)
+{
+    enum { CHUNK = 8 };
+    const int64_t lead_a = a->transpose_a ? a->m : a->k, lead_b = a->transpose_b ? a->k : a->n;
+    return lead_a % CHUNK || lead_b % CHUNK || a->n % CHUNK ? sizeof *a->a : CHUNK * sizeof *a->a;
+}
+
+ls_product_type ls_product_type_of(const ls_cuda_product *p, int matrix)
+{
+    const ls_bf16_product_args *stored = p->spec.stored;
+    if (!stored)
+        return (ls_product_type){CUDA_R_32F, sizeof(float)};
+    const bool real = matrix == LS_PRODUCT_MATRICES - 1 && stored->transpose_a;
+    const uint32_t alignment = (uint32_t)ls_cuda_bf16_alignment(stored);
+    return (ls_product_type){real ? CUDA_R_32F : CUDA_R_16BF,
+                             real && alignment < sizeof(float) ? sizeof(float) : alignment};
+}
+
 static ls_status lay_out(ls_cuda_product *p, int matrix, const matrix_shape *s)
 {
+    const cudaDataType_t type = ls_product_type_of(p, matrix).type;
     cublasLtMatrixLayout_t *layout = &p->layout[matrix];
     LS_TRY(ls_blas_check(p->blas,
-                         p->blas->call.cublasLtMatrixLayoutCreate(layout, CUDA_R_32F,
-                                                                  (uint64_t)s->columns,
-                                                                  (uint64_t)s->rows, s->leading),
+                         p->blas->call.cublasLtMatrixLayoutCreate(
+                             layout, type, (uint64_t)s->columns, (uint64_t)s->rows, s->leading),
                          "describe a matrix"));
     if (p->pieces == 1)
         return LS_OK;
@@ -130,8 +148,10 @@ static cublasStatus_t multiply_tiles(const ls_cuda_product *p, const ls_cuda_ope
     gemm.a = on->a;
     gemm.b = on->b;
     const bool tf32 = p->kernels->base.math == LS_MATH_TF32;
-    return ls_gpu_tile_product(stream, &gemm, &rest, tf32) ? CUBLAS_STATUS_EXECUTION_FAILED
-                                                           : CUBLAS_STATUS_SUCCESS;
+    const int error = p->spec.stored
+                          ? ls_gpu_bf16_product(stream, p->spec.stored, p->parts, p->pieces)
+                          : ls_gpu_tile_product(stream, &gemm, &rest, tf32);
+    return error ? CUBLAS_STATUS_EXECUTION_FAILED : CUBLAS_STATUS_SUCCESS;
 }
 
 cublasStatus_t ls_product_multiply(const ls_cuda_product *p, const ls_cuda_operands *on,
@@ -143,8 +163,9 @@ cublasStatus_t ls_product_multiply(const ls_cuda_product *p, const ls_cuda_opera
         return CUBLAS_STATUS_SUCCESS;
     if (p->tiles)
         return multiply_tiles(p, on, stream);
-    const ls_add_args copy = {.count = p->spec.gemm.n, .a = p->spec.bias, .y = p->bias};
-    if (ls_product_has_epilogue(p) && ls_gpu_add(stream, &copy))
+    const ls_add_args copy = {
+        .count = p->spec.gemm.n, .a = p->spec.bias, .y = (void *)(uintptr_t)p->bias};
+    if (copy.a && ls_product_has_epilogue(p) && ls_gpu_add(stream, &copy))
         return CUBLAS_STATUS_EXECUTION_FAILED;
     return p->blas->call.cublasLtMatmul(
         p->blas->handle, p->desc, &scale, on->b, p->layout[0], on->a, p->layout[1], &before, c,

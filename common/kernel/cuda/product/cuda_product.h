@@ -23,7 +23,17 @@ typedef struct ls_cuda_product_spec {
     const float *mask; /**< [m,n]; NULL if none */
     bool cut;          /**< its sum may be cut */
     bool any_order;    /**< sums may be split: the library's own first choice, for roofs alone */
+    /** The arguments of a product of bfloat16, `gemm` and more; borrowed. Its bias begins at
+     * LS_CUDA_BIAS_ALIGNMENT. Only our own kernel applies ReLU and mask. NULL if floats are
+     * multiplied. */
+    const ls_bf16_product_args *stored;
 } ls_cuda_product_spec;
+
+/** At how many bytes a bias begins that the library adds. */
+enum { LS_CUDA_BIAS_ALIGNMENT = 256 };
+
+/** At how many bytes the library wants matrices of bfloat16 to begin: a function of their sizes. */
+size_t ls_cuda_bf16_alignment(const ls_bf16_product_args *args);
 
 typedef struct ls_cuda_product ls_cuda_product;
 

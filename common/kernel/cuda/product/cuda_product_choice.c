@@ -26,12 +26,11 @@ enum {
                                    bias */
 };
 
-/* The declared alignment of every matrix, in bytes. */
-static const uint32_t alignment = sizeof(float);
-
-/* Estimates of how much of float32's time kernels of TF32 take, the library's and our own; not yet
- * run on a GPU. */
-static const double library_tf32 = 1 / 6.0, tiles_tf32 = 1 / 2.0;
+/* Estimates of how much of float32's time kernels of other arithmetic take, the library's and our
+ * own; not yet run on a GPU. */
+static const struct shares {
+    double library, tiles;
+} shares_float32 = {1, 1}, shares_tf32 = {1 / 6.0, 1 / 2.0}, shares_bf16 = {1 / 12.0, 1 / 3.0};
 
 /* How much shorter than the library's first choice another candidate must be by the model, which is
  * off by up to a seventh. */
@@ -69,6 +68,9 @@ static bool may_cut(const ls_cuda_product_spec *spec, int32_t pieces)
 static ls_status set_preference(const ls_cuda_product *p, cublasLtMatmulPreference_t preference,
                                 uint32_t schemes)
 {
+    const uint32_t alignment[] = {ls_product_type_of(p, 0).alignment,
+                                  ls_product_type_of(p, 1).alignment,
+                                  ls_product_type_of(p, 2).alignment};
     const struct {
         cublasLtMatmulPreferenceAttributes_t attribute;
         const void *value;
@@ -76,10 +78,10 @@ static ls_status set_preference(const ls_cuda_product *p, cublasLtMatmulPreferen
     } settings[] = {
         {CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace_most, sizeof workspace_most},
         {CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &schemes, sizeof schemes},
-        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &alignment, sizeof alignment},
-        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, &alignment, sizeof alignment},
-        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, &alignment, sizeof alignment},
-        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &alignment, sizeof alignment},
+        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &alignment[0], sizeof *alignment},
+        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, &alignment[1], sizeof *alignment},
+        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, &alignment[2], sizeof *alignment},
+        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &alignment[2], sizeof *alignment},
     };
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
         LS_TRY(ls_blas_check(
@@ -151,6 +153,13 @@ static int multiprocessors_of(const ls_cuda_product *p)
     return known ? known : EMULATED;
 }
 
+static struct shares shares_of(const ls_cuda_product *p)
+{
+    return p->spec.stored                             ? shares_bf16
+           : p->kernels->base.math == LS_MATH_FLOAT32 ? shares_float32
+                                                      : shares_tf32;
+}
+
 /* The cost of a result of the library for the product's present pieces, behind `before` other
  * candidates. Only float32 was measured: all kernels of other arithmetic count as one tile, so that
  * only their pieces follow from the model, and so does a first choice of unknown tile. */
@@ -159,12 +168,11 @@ static double cost_of(const ls_cuda_product *p, int before, const cublasLtMatmul
     static const ls_product_tile some = {128, 128};
     const ls_product_size size = size_of(p);
     const int here = multiprocessors_of(p);
-    const bool first = before == 0 && p->pieces == 1,
-               measured = p->kernels->base.math == LS_MATH_FLOAT32;
+    const bool first = before == 0 && p->pieces == 1, measured = shares_of(p).library == 1;
     if (p->spec.any_order)
         return before;
     double cost = ls_product_cost(&size, measured ? tile_of(p, algorithm) : some, here) *
-                  (measured ? 1 : library_tf32);
+                  shares_of(p).library;
     if (first && isinf(cost))
         cost = ls_product_cost(&size, some, here);
     return first ? better * cost : cost;
@@ -224,8 +232,8 @@ static void add_tiles(candidate_list *l)
     const ls_gemm_args *g = &p->spec.gemm;
     const ls_product_size size = size_of(p);
     const int here = multiprocessors_of(p);
-    const double cost = ls_product_tiles_cost(&size, !g->transpose_a, g->transpose_b, here) *
-                        (p->kernels->base.math == LS_MATH_FLOAT32 ? 1 : tiles_tf32);
+    const double cost =
+        ls_product_tiles_cost(&size, !g->transpose_a, g->transpose_b, here) * shares_of(p).tiles;
     if (2 * ls_product_tiles(&size) >= here && g->m <= INT32_MAX && g->n <= INT32_MAX &&
         g->k <= INT32_MAX)
         add_candidate(l, &(candidate){.pieces = p->pieces, .tiles = true, .cost = cost});
@@ -236,13 +244,14 @@ static ls_status ask_all(candidate_list *l, cublasLtMatmulPreference_t preferenc
     const ls_cuda_product_spec *spec = &l->product->spec;
     const cuda_kernels *kernels = l->product->kernels;
     const bool may_tile = !spec->any_order;
-    if (may_tile)
+    if (may_tile && !spec->stored)
         LS_TRY(look_for_tiles(l->product));
     LS_TRY(set_preference(l->product, preference, l->schemes));
     for (int32_t pieces = 1; may_cut(spec, pieces); pieces *= 2) {
         LS_TRY(ls_product_lay_out(l->product, pieces));
-        LS_TRY(ask(l, preference));
-        if (may_tile && kernels->tiles == LS_TILES_HERE)
+        if (!spec->stored || !kernels->tiles_alone)
+            LS_TRY(ask(l, preference));
+        if (may_tile && (spec->stored || kernels->tiles == LS_TILES_HERE))
             add_tiles(l);
     }
     return LS_OK;
@@ -278,7 +287,7 @@ static size_t parts_bytes(const ls_cuda_product *p)
 }
 
 /* Kernels for Hopper need a workspace aligned as by cudaMalloc; a pool's pieces may not be. */
-enum { WORKSPACE_ALIGNMENT = 256 };
+enum { WORKSPACE_ALIGNMENT = LS_CUDA_BIAS_ALIGNMENT };
 
 static size_t workspace_room(const ls_cuda_product *p)
 {
@@ -391,9 +400,16 @@ ls_status ls_product_choose(ls_cuda_product *p)
         if (!ls_product_has_epilogue(p) || list.status != CUBLAS_STATUS_SUCCESS)
             release_bias(p);
     }
+    p->bias = p->spec.stored ? p->spec.stored->bias : p->bias;
     LS_TRY(choose_of(&list)); /* does nothing after a success */
     if (list.status == CUBLAS_STATUS_SUCCESS)
         return LS_OK;
+    if (p->spec.stored) { /* our own kernel runs anywhere */
+        p->tiles = true;
+        p->pieces = 1;
+        p->workspace_bytes = 0;
+        return take_memory(p);
+    }
     snprintf(shape, sizeof shape, "%" PRId64 "x%" PRId64 "x%" PRId64, g->m, g->n, g->k);
     return ls_fail(LS_CODE_MISSING, "cuBLASLt", shape,
                    "no algorithm that does not split the sums of this product runs (%s); try "

@@ -19,12 +19,12 @@ struct ls_cuda_product {
     bool tiles; /* computed by ls_gpu_tile_product: the library's things are not used */
     cublasLtMatmulAlgo_t algorithm;
     size_t workspace_bytes;
-    void *room;      /* [workspace_room]; NULL if none */
-    void *workspace; /* aligned, inside `room` */
-    int32_t pieces;  /* of the sum */
-    float *parts;    /* NULL if the sum is not split */
-    void *bias_room; /* NULL if no epilogue is used */
-    float *bias;     /* aligned, inside it: a copy */
+    void *room;       /* [workspace_room]; NULL if none */
+    void *workspace;  /* aligned, inside `room` */
+    int32_t pieces;   /* of the sum */
+    float *parts;     /* NULL if the sum is not split */
+    void *bias_room;  /* NULL if no epilogue is used */
+    const void *bias; /* aligned: a copy inside it; or the one of bfloat16 */
 };
 
 /** Whether the library adds the bias. */
@@ -32,6 +32,14 @@ static inline bool ls_product_has_epilogue(const ls_cuda_product *p)
 {
     return p->bias && p->pieces == 1 && !p->tiles;
 }
+
+/** How the library gets element type and alignment of a matrix. */
+typedef struct ls_product_type {
+    cudaDataType_t type;
+    uint32_t alignment;
+} ls_product_type;
+
+ls_product_type ls_product_type_of(const ls_cuda_product *p, int matrix);
 
 /** Describes the matrices, the bias and the number of pieces to the library. */
 ls_status ls_product_lay_out(ls_cuda_product *p, int32_t pieces);

@@ -4,6 +4,7 @@
  * terms, the steps after a product (pieces, bias, ReLU, mask), column sums (a bias's gradient), the
  * backward pass of a layer with few outputs.
  */
+#include "common/base/bf16_inline.h"
 #include "common/device/cuda/gpu_launch.cuh"
 #include "common/kernel/cuda/gpu_kernels.h"
 #include "common/kernel/cuda/product/gpu_rest.cuh"
@@ -62,14 +63,24 @@ int ls_gpu_plain_product(void *stream, const ls_gpu_product *product)
 enum { SUM_THREADS = 1024 };
 static const int64_t PIECE_ROWS = 2048, PIECES_MOST = 256;
 
-struct column_sums {
-    const float *x; /* [rows,columns] */
+template <typename T> struct column_sums {
+    const T *x; /* [rows,columns], of float or bfloat16 */
     int64_t rows, columns, piece_rows;
     unsigned width; /* columns per block */
     float *sums;    /* [piece,columns]: over the rows of each piece */
 };
 
-__device__ static inline void sum_columns_of_block(const column_sums &s)
+__device__ static inline float float_of(float x)
+{
+    return x;
+}
+
+__device__ static inline float float_of(uint16_t x)
+{
+    return ls_float_of_bf16(x);
+}
+
+template <typename T> __device__ static inline void sum_columns_of_block(const column_sums<T> &s)
 {
     __shared__ float space[SUM_THREADS];
     const unsigned thread = threadIdx.x, width = s.width, height = SUM_THREADS / width;
@@ -82,7 +93,7 @@ __device__ static inline void sum_columns_of_block(const column_sums &s)
     if (column < s.columns) {
 #pragma unroll 8
         for (int64_t r = first + thread / width; r < last; r += height)
-            sum += s.x[r * s.columns + column];
+            sum += float_of(s.x[r * s.columns + column]);
     }
     space[thread] = sum;
     __syncthreads();
@@ -95,7 +106,8 @@ __device__ static inline void sum_columns_of_block(const column_sums &s)
         s.sums[piece * s.columns + column] = space[thread];
 }
 
-__global__ static void __launch_bounds__(SUM_THREADS) column_sums_kernel(column_sums sums)
+template <typename T>
+__global__ static void __launch_bounds__(SUM_THREADS) column_sums_kernel(column_sums<T> sums)
 {
     sum_columns_of_block(sums);
 }
@@ -106,8 +118,9 @@ int64_t ls_gpu_column_pieces(int64_t rows)
     return pieces < 2 ? 1 : pieces > PIECES_MOST ? PIECES_MOST : pieces;
 }
 
-static column_sums columns_of(const float *x, int64_t rows, int64_t columns, int64_t pieces,
-                              float *sums)
+template <typename T>
+static column_sums<T> columns_of(const T *x, int64_t rows, int64_t columns, int64_t pieces,
+                                 float *sums)
 {
     unsigned width = 1;
     while (width < WARP && width < columns)
@@ -115,16 +128,24 @@ static column_sums columns_of(const float *x, int64_t rows, int64_t columns, int
     return {x, rows, columns, (rows + pieces - 1) / pieces, width, sums};
 }
 
-static unsigned blocks_of(const column_sums &s, int64_t pieces)
+template <typename T> static unsigned blocks_of(const column_sums<T> &s, int64_t pieces)
 {
     return (unsigned)((s.columns + s.width - 1) / s.width * pieces);
 }
 
-static int sum_columns(void *stream, const float *x, int64_t rows, int64_t columns, int64_t pieces,
+template <typename T>
+static int sum_columns(void *stream, const T *x, int64_t rows, int64_t columns, int64_t pieces,
                        float *sums)
 {
-    const column_sums s = columns_of(x, rows, columns, pieces, sums);
-    return ls_gpu_launch(stream, blocks_of(s, pieces), SUM_THREADS, column_sums_kernel, s);
+    const column_sums<T> s = columns_of(x, rows, columns, pieces, sums);
+    return ls_gpu_launch(stream, blocks_of(s, pieces), SUM_THREADS, column_sums_kernel<T>, s);
+}
+
+int ls_gpu_bf16_column_sums(void *stream, const ls_bf16_column_sums_args *args)
+{
+    return args->columns
+               ? sum_columns(stream, args->x, args->rows, args->columns, 1, (float *)args->sums)
+               : 0;
 }
 
 int ls_gpu_column_sums(void *stream, const float *x, int64_t rows, int64_t columns, float *memory,
@@ -178,7 +199,7 @@ int ls_gpu_bias(void *stream, float *y, const float *bias, int64_t rows, int64_t
 /* ---- finish_backward: column sums in the first blocks, then both rests ----------------------- */
 
 struct backward_rest {
-    column_sums sums;
+    column_sums<float> sums;
     ls_gpu_rest rest[2];
     unsigned blocks[3];
 };
@@ -298,6 +319,6 @@ int ls_gpu_narrow_backward(void *stream, const ls_dense_backward_args *args)
 
 int ls_gpu_load_dense(void)
 {
-    return ls_gpu_load(product_kernel, column_sums_kernel, rest_kernel, finish_backward_kernel,
-                       narrow_backward_kernel);
+    return ls_gpu_load(product_kernel, column_sums_kernel<float>, column_sums_kernel<uint16_t>,
+                       rest_kernel, finish_backward_kernel, narrow_backward_kernel);
 }

@@ -19,7 +19,7 @@
 #include "common/kernel/cuda/product/gpu_rest.cuh"
 
 enum {
-    SIDE = 128, /* of a tile: rows and columns */
+    SIDE = LS_GPU_TILE_SIDE,
     SLICE = 32, /* terms */
     GROUP_THREADS = 128,
     MULTIPLYING = 2, /* groups */
@@ -28,9 +28,7 @@ enum {
     WARP_UNIT = 16, /* rows */
     UNIT = LS_GPU_GROUP_TERMS,
     UNITS = SLICE / UNIT,
-    AHEAD = 4,      /* slices of b in shared memory */
-    NEIGHBOURS = 8, /* rows of tiles whose blocks run at about the same time, and share what they
-                       read */
+    AHEAD = 4, /* slices of b in shared memory */
     /* A thread's registers; of the block's no more than of PRODUCT_THREADS * 168. */
     MANY_REGISTERS = 208,
     FEW_REGISTERS = 88
@@ -226,34 +224,16 @@ template <int PARTS> struct tile_spaces {
 struct tile_product {
     ls_gpu_rest rest;
     matrix a, b;
-    int64_t terms; /* of a piece */
-    int row_tiles, column_tiles;
+    ls_gpu_tiling tiling;
     float *to;  /* c, or its pieces */
     bool pairs; /* two columns can be written at once */
 };
 
-/* This block's tile: its first row and column, and the first term of its piece. */
-struct tile_place {
-    int64_t row, column, term;
-    int piece;
-};
-
-__device__ static inline tile_place place_of_tile(const tile_product &p)
-{
-    const int tiles = p.row_tiles * p.column_tiles, piece = (int)blockIdx.x / tiles;
-    const int tile = (int)blockIdx.x % tiles;
-    const int top = tile / (NEIGHBOURS * p.column_tiles) * NEIGHBOURS;
-    const int height = p.row_tiles - top < NEIGHBOURS ? p.row_tiles - top : NEIGHBOURS;
-    const int within = tile - top * p.column_tiles;
-    return {(int64_t)(top + within % height) * SIDE, (int64_t)(within / height) * SIDE,
-            piece * p.terms, piece};
-}
-
 template <stored B, int PARTS>
-__device__ static inline void split_columns(const tile_product &p, const tile_place &at,
+__device__ static inline void split_columns(const tile_product &p, const ls_gpu_tile &at,
                                             tile_spaces<PARTS> &space, int slices)
 {
-    columns_reader<B, PARTS> b(p.b, at.column, at.term, (int)p.terms);
+    columns_reader<B, PARTS> b(p.b, at.column, at.term, (int)p.tiling.terms);
     read_ahead(b);
 #pragma unroll 1
     for (int s = 0; s < slices; s++) {
@@ -270,12 +250,12 @@ __device__ static inline void split_columns(const tile_product &p, const tile_pl
 /* sum = this warp's rows of the tile; a thread has of c elements as of a, columns 2 t and 2 t + 1
  * of each eight. */
 template <stored A, int PARTS>
-__device__ static inline void multiply_rows(const tile_product &p, const tile_place &at, int row,
+__device__ static inline void multiply_rows(const tile_product &p, const ls_gpu_tile &at, int row,
                                             tile_spaces<PARTS> &space, int slices,
                                             float (&sum)[LS_GPU_GROUP_SUMS])
 {
     float part[LS_GPU_GROUP_SUMS];
-    rows_reader<A, PARTS> a(p.a, at.row + row, at.term, (int)p.terms);
+    rows_reader<A, PARTS> a(p.a, at.row + row, at.term, (int)p.tiling.terms);
     read_ahead(a);
     a.split();
     if (slices > 1)
@@ -315,7 +295,7 @@ __device__ static inline void leave_element(const tile_product &p, float *to, in
     *to = r.parts ? sum : ls_gpu_finish(r, place, column, sum);
 }
 
-__device__ static inline void leave_rows(const tile_product &p, const tile_place &at, int first,
+__device__ static inline void leave_rows(const tile_product &p, const ls_gpu_tile &at, int first,
                                          const float (&sum)[LS_GPU_GROUP_SUMS])
 {
     const ls_gpu_rest &r = p.rest;
@@ -347,9 +327,9 @@ template <stored A, stored B, int PARTS>
 __global__ static void __launch_bounds__(PRODUCT_THREADS) tile_kernel(tile_product p)
 {
     LS_GPU_LARGE_SHARED(tile_spaces<PARTS>, space);
-    const tile_place at = place_of_tile(p);
+    const ls_gpu_tile at = ls_gpu_own_tile(p.tiling);
     const int warp = (int)threadIdx.x / LANES_OF_WARP, lane = (int)threadIdx.x % LANES_OF_WARP;
-    const int slices = (int)((p.terms + SLICE - 1) / SLICE);
+    const int slices = (int)((p.tiling.terms + SLICE - 1) / SLICE);
     if (threadIdx.x == 0)
         for (int i = 0; i < AHEAD; i++) {
             ls_gpu_begin_flag(space.full[i], GROUP_THREADS);
@@ -391,14 +371,13 @@ int ls_gpu_tile_product(void *stream, const ls_gemm_args *g, const ls_gpu_rest *
     const tile_product p = {*rest,
                             {(const float *)g->a, g->transpose_a ? g->m : g->k, g->m},
                             {(const float *)g->b, g->transpose_b ? g->k : g->n, g->n},
-                            g->k / rest->pieces,
-                            (int)((g->m + SIDE - 1) / SIDE),
-                            (int)((g->n + SIDE - 1) / SIDE),
+                            ls_gpu_tiling_of(g->m, g->n, g->k, rest->pieces),
                             to,
                             g->n % 2 == 0 && (uintptr_t)to % (2 * sizeof(float)) == 0};
-    const stored a = how_stored(p.a, !g->transpose_a, p.terms);
-    const stored b = how_stored(p.b, g->transpose_b, p.terms);
-    return ls_gpu_launch_with(stream, (unsigned)(p.row_tiles * p.column_tiles * rest->pieces),
+    const stored a = how_stored(p.a, !g->transpose_a, p.tiling.terms);
+    const stored b = how_stored(p.b, g->transpose_b, p.tiling.terms);
+    return ls_gpu_launch_with(stream,
+                              (unsigned)(p.tiling.row_tiles * p.tiling.column_tiles * rest->pieces),
                               PRODUCT_THREADS, kernels[tf32][3 * a + b],
                               tf32 ? sizeof(tile_spaces<1>) : sizeof(tile_spaces<2>), p);
 }

@@ -7,11 +7,13 @@
  * rejected before the right one: one that splits its sums, one that failed, one that does not tell
  * in how many pieces it splits them, nor its tile, and two that cannot run. The tile of others is
  * of 64 x 64. It first returns none without split sums if the number of terms is divisible by 3.
- * The arguments are recorded. For matrices that are all declared with an alignment of 16 bytes it
+ * The arguments are recorded. Matrices are of floats, or factors, and maybe D with the bias, of
+ * bfloat16. For matrices that are all declared with an alignment of 16 bytes it
  * returns an algorithm with other bits: sums in float.
  */
 #pragma once
 
+#include "common/base/bf16_inline.h"
 #include "common/kernel/cuda/cuda_blas.h"
 
 #include <math.h>
@@ -24,7 +26,7 @@ typedef struct blas_desc {
     cublasComputeType_t compute;
     int32_t transpose_a, transpose_b;
     uint32_t epilogue;
-    const float *bias;
+    const void *bias;
 } blas_desc;
 
 typedef struct blas_layout {
@@ -32,6 +34,7 @@ typedef struct blas_layout {
     int64_t leading;
     int32_t batch;
     int64_t apart;
+    cudaDataType type;
 } blas_layout;
 
 typedef struct blas_preference {
@@ -148,9 +151,9 @@ static cublasStatus_t blas_layout_create(cublasLtMatrixLayout_t *out, cudaDataTy
                                          uint64_t rows, uint64_t columns, int64_t leading)
 {
     blas_layout *layout = calloc(1, sizeof *layout);
-    if (type != CUDA_R_32F || leading < (int64_t)rows)
+    if ((type != CUDA_R_32F && type != CUDA_R_16BF) || leading < (int64_t)rows)
         return CUBLAS_STATUS_INVALID_VALUE;
-    *layout = (blas_layout){rows, columns, leading, 1, 0};
+    *layout = (blas_layout){rows, columns, leading, 1, 0, type};
     *out = (cublasLtMatrixLayout_t)(void *)layout;
     return CUBLAS_STATUS_SUCCESS;
 }
@@ -227,7 +230,8 @@ static bool blas_fits(const blas_desc *desc, const blas_layout *a, const blas_la
                       const blas_layout *d, uint64_t *terms)
 {
     *terms = desc->transpose_a ? a->rows : a->columns;
-    return blas_has_epilogue(desc) && a->batch == d->batch && b->batch == d->batch &&
+    return a->type == b->type && (d->type == a->type || d->type == CUDA_R_32F) &&
+           blas_has_epilogue(desc) && a->batch == d->batch && b->batch == d->batch &&
            (desc->transpose_a ? a->columns : a->rows) == d->rows &&
            (desc->transpose_b ? b->columns : b->rows) == *terms &&
            (desc->transpose_b ? b->rows : b->columns) == d->columns;
@@ -284,22 +288,35 @@ static cublasStatus_t blas_config(const cublasLtMatmulAlgo_t *algo,
     return CUBLAS_STATUS_SUCCESS;
 }
 
-/* A factor as the arithmetic rounds it: TF32 has a mantissa of 10 bits. */
-static double blas_factor(const blas_desc *desc, float value)
+static int64_t blas_bytes(const blas_layout *layout)
 {
+    return layout->type == CUDA_R_16BF ? sizeof(uint16_t) : sizeof(float);
+}
+
+static double blas_element(cudaDataType type, const void *at, uint64_t i)
+{
+    return (double)(type == CUDA_R_16BF ? ls_float_of_bf16(((const uint16_t *)at)[i])
+                                        : ((const float *)at)[i]);
+}
+
+/* A factor as the arithmetic rounds it: TF32 has a mantissa of 10 bits. */
+static double blas_factor(const blas_desc *desc, cudaDataType type, const void *at, uint64_t i)
+{
+    const double value = blas_element(type, at, i);
     if (desc->compute != CUBLAS_COMPUTE_32F_FAST_TF32)
-        return (double)value;
+        return value;
     int exponent;
-    const double fraction = frexp((double)value, &exponent);
+    const double fraction = frexp(value, &exponent);
     return ldexp(rint(fraction * 2048), exponent - 11);
 }
 
 /* d = factor[0] op(a) op(b) + factor[1] d, of one batch. */
-static void blas_multiply(const blas_desc *desc, const float *const factors[2],
+static void blas_multiply(const blas_desc *desc, const void *const factors[2],
                           const blas_layout *const layouts[3], const float factor[2], bool aligned,
-                          float *d)
+                          void *d)
 {
-    const float *a = factors[0], *b = factors[1];
+    const void *a = factors[0], *b = factors[1];
+    const cudaDataType type = layouts[0]->type, result = layouts[2]->type;
     const uint64_t lead_a = (uint64_t)layouts[0]->leading, lead_b = (uint64_t)layouts[1]->leading;
     const uint64_t terms = desc->transpose_a ? layouts[0]->rows : layouts[0]->columns;
     for (uint64_t j = 0; j < layouts[2]->columns; j++)
@@ -307,16 +324,21 @@ static void blas_multiply(const blas_desc *desc, const float *const factors[2],
             const uint64_t at = j * (uint64_t)layouts[2]->leading + i;
             double sum = 0;
             for (uint64_t k = 0; k < terms; k++) {
-                sum += blas_factor(desc, a[desc->transpose_a ? i * lead_a + k : k * lead_a + i]) *
-                       blas_factor(desc, b[desc->transpose_b ? k * lead_b + j : j * lead_b + k]);
+                sum +=
+                    blas_factor(desc, type, a,
+                                desc->transpose_a ? i * lead_a + k : k * lead_a + i) *
+                    blas_factor(desc, type, b, desc->transpose_b ? k * lead_b + j : j * lead_b + k);
                 sum = aligned ? (double)(float)sum : sum;
             }
             sum *= (double)factor[0];
             if (factor[1] != 0)
-                sum += (double)factor[1] * (double)d[at];
+                sum += (double)factor[1] * blas_element(result, d, at);
             if (desc->bias) /* as an operation of its own, which has rounded the sum */
-                sum = (double)(float)sum + (double)desc->bias[i];
-            d[at] = (float)sum;
+                sum = (double)(float)sum + blas_element(result, desc->bias, i);
+            if (result == CUDA_R_16BF)
+                ((uint16_t *)d)[at] = ls_bf16_of_float((float)sum);
+            else
+                ((float *)d)[at] = (float)sum;
         }
 }
 
@@ -331,8 +353,7 @@ static cublasStatus_t blas_matmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t 
     (void)stream;
     const blas_desc *desc = (const blas_desc *)(void *)desc_;
     const blas_layout *la = (void *)a_layout, *lb = (void *)b_layout, *ld = (void *)d_layout;
-    const float *a = a_, *b = b_, scale = *(const float *)alpha;
-    float *d = d_;
+    const float scale = *(const float *)alpha;
     blas_algorithm algorithm;
     uint64_t terms;
     memcpy(&algorithm, algo, sizeof algorithm);
@@ -353,15 +374,16 @@ static cublasStatus_t blas_matmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t 
         !workspace || bytes < BLAS_EMULATED_WORKSPACE || !blas_fits(desc, la, lb, ld, &terms))
         return CUBLAS_STATUS_INVALID_VALUE;
     for (int32_t i = 0; i < ld->batch; i++) {
-        const float *const factors[] = {a + i * la->apart, b + i * lb->apart};
+        const void *const factors[] = {(const char *)a_ + i * la->apart * blas_bytes(la),
+                                       (const char *)b_ + i * lb->apart * blas_bytes(lb)};
+        void *const d = (char *)d_ + i * ld->apart * blas_bytes(ld);
         const float factor[] = {scale, *(const float *)beta};
         if (((uintptr_t)factors[0] % algorithm.alignment[0]) |
             ((uintptr_t)factors[1] % algorithm.alignment[1]) |
-            ((uintptr_t)(d + i * ld->apart) % algorithm.alignment[3]))
+            ((uintptr_t)d % algorithm.alignment[3]))
             return CUBLAS_STATUS_INVALID_VALUE;
         if (!blas_counted.only)
-            blas_multiply(desc, factors, (const blas_layout *[]){la, lb, ld}, factor, aligned,
-                          d + i * ld->apart);
+            blas_multiply(desc, factors, (const blas_layout *[]){la, lb, ld}, factor, aligned, d);
     }
     blas_counted.products++;
     blas_counted.epilogues += desc->bias != NULL;

@@ -58,7 +58,7 @@ static void run(void *context)
     const fake_product *p = context;
     const blas_layout *d = &p->layout[2];
     if (is_too_large(p)) {
-        memset(p->d, 0xff, (size_t)d->leading * d->columns * sizeof(float));
+        memset(p->d, 0xff, (size_t)d->leading * d->columns * (size_t)blas_bytes(d));
         return;
     }
     if (multiply(context, false))

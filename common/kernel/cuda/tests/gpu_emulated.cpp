@@ -9,6 +9,7 @@
 #include "common/kernel/cuda/conv/gpu_conv_direct.cu"
 #include "common/kernel/cuda/conv/gpu_conv_max.cu"
 #include "common/kernel/cuda/conv/gpu_conv_weights.cu"
+#include "common/kernel/cuda/product/gpu_bf16.cu"
 #include "common/kernel/cuda/product/gpu_dense.cu"
 #include "common/kernel/cuda/product/gpu_product.cu"
 #include "common/kernel/cuda/elements/gpu_elements.cu"

@@ -32,7 +32,10 @@ cudaError_t __wrap_cudaStreamSynchronize(cudaStream_t stream)
 static void open_emulated(fixture *f)
 {
     cuda_kernels *kernels = calloc(1, sizeof *kernels);
-    kernels->base = (ls_kernels){.table = &ls_cuda_kernels, .device = f->device};
+    kernels->base = (ls_kernels){.table = &ls_cuda_kernels,
+                                 .device = f->device,
+                                 .scratch.device = f->device,
+                                 .multiplies_bf16 = true};
     kernels->base.convolution = EMULATED_CONVOLUTION;
     kernels->window_bytes = 1024; /* a few images at a time, so that there are parts */
     kernels->blas.call = blas_emulated;

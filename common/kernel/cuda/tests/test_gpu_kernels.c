@@ -6,6 +6,8 @@
  */
 #define FIXTURE_OPEN  open_gpu
 #define FIXTURE_CLOSE close_gpu
+#define BF16_SHAPES   6
+#include "common/kernel/cuda/cuda_kernels.h"
 #include "common/kernel/cuda/tests/kernel_bits.h"
 #include "common/kernel/cuda/tests/kernel_gpu.h"
 #include "common/kernel/tests/kernel_step.h"
@@ -93,6 +95,20 @@ static void test_large_products(void **state)
             check_large_product(*state, sizes_of[i], layout, layout % 2);
 }
 
+/* Products of bfloat16 by our own kernel. */
+static void test_bf16_tiles(void **state)
+{
+    cuda_kernels *kernels = (cuda_kernels *)staging_of(((fixture *)*state)->cpu)->inner;
+    kernels->tiles_alone = true;
+    for (int way = 0; way < 16; way++) {
+        check_bf16(*state, 3, 65, 65, way);
+        check_bf16(*state, 3, 72, 64, way);
+    }
+    for (int way = 1; way < 4; way += 2)
+        check_bf16(*state, 300, 136, 200, way);
+    kernels->tiles_alone = false;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -100,6 +116,7 @@ int main(void)
         cmocka_unit_test(test_optimizer_bits), cmocka_unit_test(test_square_bits),
         cmocka_unit_test(test_step),           cmocka_unit_test(test_label),
         cmocka_unit_test(test_tf32),           cmocka_unit_test(test_large_products),
+        cmocka_unit_test(test_bf16_tiles),
     };
     if (!gpu_here())
         return 77;

@@ -8,6 +8,7 @@
 #define FIXTURE_OPEN  open_emulated
 #define FIXTURE_CLOSE close_emulated
 #define STEP_COMPARED 5
+#define BF16_SHAPES   6
 #include "common/kernel/cuda/gpu_kernels.h"
 #include "common/kernel/cuda/tests/kernel_bits.h"
 #include "common/kernel/cuda/tests/kernel_emulated.h"
@@ -19,6 +20,8 @@ uint64_t gpu_emulated_launches(bool only);
 
 #define OTHER_MAIN
 #include "common/kernel/tests/test_kernels.c"
+
+#include "common/kernel/cuda/tests/bf16_bits.h"
 
 /* ---- What a GPU cannot return ------------------------------------------------------------------
  */
@@ -232,7 +235,7 @@ static void test_large_bias(void **state)
 static bool same_layout(const blas_layout *a, const blas_layout *b)
 {
     return a->rows == b->rows && a->columns == b->columns && a->leading == b->leading &&
-           a->batch == b->batch && a->apart == b->apart;
+           a->batch == b->batch && a->apart == b->apart && a->type == b->type;
 }
 
 static bool same_question(const blas_question *a, const blas_question *b)
@@ -361,6 +364,9 @@ int main(void)
         cmocka_unit_test(test_cost),
         cmocka_unit_test(test_tiles_cost),
         cmocka_unit_test(test_tiles),
+        cmocka_unit_test(test_bf16_tiles),
+        cmocka_unit_test(test_bf16_infinite),
+        cmocka_unit_test(test_bf16_places),
         cmocka_unit_test(test_candidates),
         cmocka_unit_test(test_large_bias),
     };

@@ -299,14 +299,26 @@ static double blas_element(cudaDataType type, const void *at, uint64_t i)
                                         : ((const float *)at)[i]);
 }
 
-/* A factor as the arithmetic rounds it: TF32 has a mantissa of 10 bits. */
-static double blas_factor(const blas_desc *desc, cudaDataType type, const void *at, uint64_t i)
+/* A matrix as floats; the caller frees *copy, which may be NULL. */
+static const float *blas_floats(const blas_layout *layout, const void *at, float **copy)
 {
-    const double value = blas_element(type, at, i);
+    const uint64_t count = (uint64_t)layout->leading * (layout->columns - 1) + layout->rows;
+    *copy = NULL;
+    if (layout->type != CUDA_R_16BF)
+        return at;
+    *copy = malloc(count * sizeof **copy);
+    for (uint64_t i = 0; i < count; i++)
+        (*copy)[i] = ls_float_of_bf16(((const uint16_t *)at)[i]);
+    return *copy;
+}
+
+/* A factor as the arithmetic rounds it: TF32 has a mantissa of 10 bits. */
+static double blas_factor(const blas_desc *desc, float value)
+{
     if (desc->compute != CUBLAS_COMPUTE_32F_FAST_TF32)
-        return value;
+        return (double)value;
     int exponent;
-    const double fraction = frexp(value, &exponent);
+    const double fraction = frexp((double)value, &exponent);
     return ldexp(rint(fraction * 2048), exponent - 11);
 }
 
@@ -315,8 +327,10 @@ static void blas_multiply(const blas_desc *desc, const void *const factors[2],
                           const blas_layout *const layouts[3], const float factor[2], bool aligned,
                           void *d)
 {
-    const void *a = factors[0], *b = factors[1];
-    const cudaDataType type = layouts[0]->type, result = layouts[2]->type;
+    const cudaDataType result = layouts[2]->type;
+    float *copies[2];
+    const float *const a = blas_floats(layouts[0], factors[0], &copies[0]);
+    const float *const b = blas_floats(layouts[1], factors[1], &copies[1]);
     const uint64_t lead_a = (uint64_t)layouts[0]->leading, lead_b = (uint64_t)layouts[1]->leading;
     const uint64_t terms = desc->transpose_a ? layouts[0]->rows : layouts[0]->columns;
     for (uint64_t j = 0; j < layouts[2]->columns; j++)
@@ -324,10 +338,8 @@ static void blas_multiply(const blas_desc *desc, const void *const factors[2],
             const uint64_t at = j * (uint64_t)layouts[2]->leading + i;
             double sum = 0;
             for (uint64_t k = 0; k < terms; k++) {
-                sum +=
-                    blas_factor(desc, type, a,
-                                desc->transpose_a ? i * lead_a + k : k * lead_a + i) *
-                    blas_factor(desc, type, b, desc->transpose_b ? k * lead_b + j : j * lead_b + k);
+                sum += blas_factor(desc, a[desc->transpose_a ? i * lead_a + k : k * lead_a + i]) *
+                       blas_factor(desc, b[desc->transpose_b ? k * lead_b + j : j * lead_b + k]);
                 sum = aligned ? (double)(float)sum : sum;
             }
             sum *= (double)factor[0];
@@ -340,6 +352,7 @@ static void blas_multiply(const blas_desc *desc, const void *const factors[2],
             else
                 ((float *)d)[at] = (float)sum;
         }
+    free(copies[0]), free(copies[1]);
 }
 
 static cublasStatus_t blas_matmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc_,

@@ -294,47 +294,28 @@ static ls_status read_and_run(const ls_command *command, ls_invocation *in, int 
     return status;
 }
 
-static ls_status run_command(const ls_processes *processes, const ls_command *command, int argc,
-                             char **argv, int *exit_status)
-{
-    ls_invocation in = {processes, argc, argv, NULL};
-    if (!command->everywhere)
-        return processes->rank > 0 ? LS_OK : read_and_run(command, &in, exit_status);
-    if (!runs_alone(argc, argv))
-        LS_TRY(check_launch(processes, command->name));
-    /* all ranks must get here, otherwise MPI would wait for ever */
-    LS_TRY(read_and_run(command, &in, exit_status));
-    return ls_world_agree(processes->comm, LS_OK);
-}
-
-/* Refuses arguments that are not UTF-8, since rows are JSON and contain the command line. */
-static ls_status check_text(const char *argument)
+/* Refuses arguments that are not UTF-8, since rows are JSON and contain the command line; and a
+ * file on standard output, which would be mixed with rows, and opened by that name would be
+ * standard error's (standard_output.h). */
+static ls_status check_argument(const char *argument)
 {
     json_auto_t *text = json_string(argument);
-    return text ? LS_OK
-                : ls_fail(LS_CODE_USAGE, "argument", argument,
-                          "is not valid UTF-8; rows are JSON, so arguments must be UTF-8");
-}
-
-/* A file on standard output would be mixed with rows; and opened by that name it would be standard
- * error's (standard_output.h). */
-static ls_status check_file(const char *argument)
-{
     const char *value = strncmp(argument, "--", 2) == 0 ? strchr(argument, '=') : NULL;
-    if (!ls_output_is_named(value ? value + 1 : argument))
-        return LS_OK;
-    return ls_fail(LS_CODE_USAGE, "argument", argument,
-                   "standard output is for rows only; name a file, or remove --out where "
-                   "standard output is its default");
+    if (!text)
+        return ls_fail(LS_CODE_USAGE, "argument", argument,
+                       "is not valid UTF-8; rows are JSON, so arguments must be UTF-8");
+    if (ls_output_is_named(value ? value + 1 : argument))
+        return ls_fail(LS_CODE_USAGE, "argument", argument,
+                       "standard output is for rows only; name a file, or remove --out where "
+                       "standard output is its default");
+    return LS_OK;
 }
 
 static ls_status dispatch(const ls_processes *processes, int argc, char **argv, int *exit_status)
 {
     const char *first = argv[0];
-    for (int i = 0; i < argc; i++) {
-        LS_TRY(check_text(argv[i]));
-        LS_TRY(check_file(argv[i]));
-    }
+    for (int i = 0; i < argc; i++)
+        LS_TRY(check_argument(argv[i]));
     bool wants_help = strcmp(first, "--help") == 0 || strcmp(first, "-h") == 0;
     bool wants_version = strcmp(first, "--version") == 0;
     if ((wants_help || wants_version) && argc > 1)
@@ -360,7 +341,14 @@ static ls_status dispatch(const ls_processes *processes, int argc, char **argv, 
             return LS_OK;
         }
     }
-    return run_command(processes, command, argc, argv, exit_status);
+    ls_invocation in = {processes, argc, argv, NULL};
+    if (!command->everywhere)
+        return processes->rank > 0 ? LS_OK : read_and_run(command, &in, exit_status);
+    if (!runs_alone(argc, argv))
+        LS_TRY(check_launch(processes, command->name));
+    /* all ranks must get here, otherwise MPI would wait for ever */
+    LS_TRY(read_and_run(command, &in, exit_status));
+    return ls_world_agree(processes->comm, LS_OK);
 }
 
 /* Opens descriptors 0 to 2 if closed, so that no file opened later becomes one of them. */

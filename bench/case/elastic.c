@@ -68,12 +68,6 @@ static void insert(ls_elastic *all, const ls_elastic_event *event)
     all->events[i] = *event;
 }
 
-/* Whether a death takes a share of the state that nobody else has. */
-static bool loses_share(const ls_job *job)
-{
-    return job->state.on[LS_MEMBER] == LS_SHARE && !job->mesh.size[LS_GROUP];
-}
-
 static ls_status add_deaths(const ls_case *one, const ls_job *job, int devices, ls_elastic *out)
 {
     static const char option[] = "--on-failure shrink";
@@ -84,7 +78,7 @@ static ls_status add_deaths(const ls_case *one, const ls_job *job, int devices, 
     if (one->fault.target >= ranks)
         return ls_fail(LS_CODE_USAGE, "option", where,
                        "the case has %d ranks; name one of these, numbered from 0", ranks);
-    if (loses_share(job))
+    if (job->state.on[LS_MEMBER] == LS_SHARE && !job->mesh.size[LS_GROUP])
         return ls_fail(LS_CODE_USAGE, "option", option,
                        "with strategy zero each rank alone holds a share of the optimizer's state, "
                        "so it cannot leave; use --checkpoint DIR, then --resume-from-checkpoint");
@@ -415,14 +409,11 @@ ls_status ls_elastic_formula(const ls_elastic_phase *from, const ls_elastic_phas
     *out = joiners * (bytes * slots + (shares ? whole * (uint64_t)all->each : 0));
     if (!shares || groups)
         return LS_OK;
-    ls_step_plan old = {0}, new = {0};
-    ls_status status = ls_step_plan_open(from->plan.strategy, &from->plan.job, &old);
-    if (!status)
-        status = ls_step_plan_open(to->plan.strategy, job, &new);
-    for (int place = 0; place < (status ? 0 : new.mesh.places); place++)
+    ls_closing(ls_step_plan_close) ls_step_plan old = {0}, new = {0};
+    LS_TRY(ls_step_plan_open(from->plan.strategy, &from->plan.job, &old));
+    LS_TRY(ls_step_plan_open(to->plan.strategy, job, &new));
+    for (int place = 0; place < new.mesh.places; place++)
         moved += moved_elements(from, &old, to, &new, place);
     *out = joiners * whole + moved * sizeof(float) * slots;
-    ls_step_plan_close(&new);
-    ls_step_plan_close(&old);
-    return status;
+    return LS_OK;
 }

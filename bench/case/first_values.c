@@ -154,16 +154,6 @@ static void close_held(struct ls_held_values *d)
     free(d);
 }
 
-static ls_status draw_held(const ls_plan_of_case *plan, struct ls_held_values *d)
-{
-    const ls_variables *variables = &plan->model->graph->variables;
-    LS_TRY(ls_allocate("parameters", &d->values, variables->elements + 1, sizeof *d->values));
-    ls_variables_initialize(variables, plan->config->seed, d->values);
-    d->source = ls_state_held(d->values);
-    d->hash = ls_hash64(d->values, variables->elements * sizeof *d->values);
-    return LS_OK;
-}
-
 static ls_status hold(ls_workplace *workplace, const ls_plan_of_case *plan,
                       struct ls_held_values **out)
 {
@@ -179,7 +169,13 @@ static ls_status hold(ls_workplace *workplace, const ls_plan_of_case *plan,
         status = open_file(workplace, plan, d);
         status = check_values(workplace, plan, d->source, status, &d->hash);
     } else {
-        status = draw_held(plan, d);
+        const ls_variables *variables = &plan->model->graph->variables;
+        status = ls_allocate("parameters", &d->values, variables->elements + 1, sizeof *d->values);
+        if (!status) {
+            ls_variables_initialize(variables, plan->config->seed, d->values);
+            d->source = ls_state_held(d->values);
+            d->hash = ls_hash64(d->values, variables->elements * sizeof *d->values);
+        }
     }
     if (status) {
         close_held(d);

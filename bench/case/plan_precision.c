@@ -10,15 +10,6 @@
 #define WHERE "option --precision"
 static const char bf16[] = "bf16";
 
-/* The first layer of the model that has no kernels for it; NULL if all have. */
-static const char *lacking(const ls_graph *graph)
-{
-    for (int n = 0; n < graph->count; n++)
-        if (graph->nodes[n].layer->float32_only)
-            return graph->nodes[n].layer->name;
-    return NULL;
-}
-
 static ls_status check_parts(const ls_plan_of_case *plan)
 {
     const ls_case *c = plan->config;
@@ -56,8 +47,11 @@ ls_status ls_plan_check_precision(const ls_plan_of_case *plan)
     if (ls_profile_is(plan->config->model))
         return ls_fail(LS_CODE_USAGE, WHERE, bf16,
                        "does not work with profiles, whose sizes a file gives; use float32");
-    const char *layer = lacking(plan->model->graph);
-    return layer ? ls_fail(LS_CODE_USAGE, WHERE, bf16,
-                           "has no kernels for layer %s of this model; use float32", layer)
-                 : LS_OK;
+    const ls_graph *graph = plan->model->graph;
+    for (int n = 0; n < graph->count; n++)
+        if (graph->nodes[n].layer->float32_only)
+            return ls_fail(LS_CODE_USAGE, WHERE, bf16,
+                           "has no kernels for layer %s of this model; use float32",
+                           graph->nodes[n].layer->name);
+    return LS_OK;
 }

@@ -7,7 +7,6 @@
 #include "common/base/grow.h"
 #include "common/base/numbers.h"
 #include "common/nn/layer.h"
-#include "common/nn/repeat.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -283,17 +283,6 @@ static ls_status place_variables(const ls_workplace *workplace, ls_plan_of_case 
     return LS_OK;
 }
 
-/* A divided model has places for its nodes, chosen later. */
-static ls_status take_places(ls_plan_of_case *plan)
-{
-    const size_t nodes = (size_t)plan->model->graph->count;
-    if (plan->job.mesh.rest != LS_STAGE && plan->job.mesh.size[LS_STAGE] < 2)
-        return LS_OK;
-    LS_TRY(ls_allocate("placement", &plan->place, nodes, sizeof *plan->place));
-    plan->job.division.place = plan->place;
-    return LS_OK;
-}
-
 /* If the model is divided, decides which of a replica's devices computes each node; refuses an
  * impossible division before anything is opened. */
 static ls_status divide_model(ls_plan_of_case *plan)
@@ -404,7 +393,10 @@ ls_status ls_plan_resolve(ls_workplace *workplace, ls_plan_of_case *plan)
     LS_TRY(
         find_data(workplace, *c->data ? c->data : family->default_data, plan->model, &plan->data));
     job->data = plan->data;
-    LS_TRY(take_places(plan));
+    if (job->mesh.rest == LS_STAGE || job->mesh.size[LS_STAGE] > 1) /* chosen later */
+        LS_TRY(ls_allocate("placement", &plan->place, (size_t)plan->model->graph->count,
+                           sizeof *plan->place));
+    job->division.place = plan->place;
     LS_TRY(size_steps(plan));
     LS_TRY(ls_plan_choose_rate(workplace->request, plan));
     LS_TRY(ls_plan_resume(workplace, plan));

@@ -62,14 +62,6 @@ static void add_variable(const ls_checkpoint_writing *w, int array, size_t varia
     }
 }
 
-static size_t first_of(const ls_checkpoint_writing *w, size_t variable, const sorted *order)
-{
-    size_t next = 0;
-    while (next < w->parts.count && order[next].variable < variable)
-        next++;
-    return next;
-}
-
 /* {"param/NAME": {shape, digest, parts}, ..} */
 static ls_status describe_tensors(const ls_checkpoint_writing *w, const sorted *order,
                                   json_t *tensors)
@@ -105,7 +97,9 @@ static ls_status digest_parameters(const ls_checkpoint_writing *w, const sorted 
     LS_TRY(ls_variables_by_name(w->variables, &names));
     ls_status status = ls_digest_open(&digest);
     for (size_t n = 0; n < w->variables->count && !status; n++) {
-        size_t next = first_of(w, names[n], order);
+        size_t next = 0;
+        while (next < w->parts.count && order[next].variable < names[n])
+            next++;
         add_variable(w, 0, names[n], order, &next, digest, NULL);
     }
     LS_TRY(status);
@@ -118,34 +112,28 @@ ls_status ls_manifest_make(ls_checkpoint_writing *w, json_t **out)
 {
     ls_auto sorted *order = NULL;
     char digest[33];
-    json_t *tensors = json_object(), *files = json_object();
+    json_auto_t *tensors = json_object(), *files = json_object();
+    *out = NULL;
     LS_TRY(ls_allocate(ls_checkpoint_what, &order, w->parts.count, sizeof *order));
     for (size_t p = 0; p < w->parts.count; p++)
         order[p] = (sorted){w->parts.items[p].variable, w->parts.items[p].first, p};
     if (w->parts.count)
         qsort(order, w->parts.count, sizeof *order, compare_parts);
-    ls_status status = LS_OK;
-    for (size_t i = 0; i < w->count && !status; i++) {
+    for (size_t i = 0; i < w->count; i++) {
         ls_shard *s = &w->shards[i];
-        status = map_shard(w, s);
+        LS_TRY(map_shard(w, s));
         json_object_set_new(files, s->name,
                             json_pack("{s:I, s:s}", "bytes", (json_int_t)ls_shard_bytes(w, s),
                                       "digest", s->digest));
     }
-    if (!status)
-        status = describe_tensors(w, order, tensors);
-    if (!status)
-        status = digest_parameters(w, order, digest);
-    *out = status
-               ? NULL
-               : json_pack("{s:s, s:i, s:I, s:I, s:s, s:O, s:O, s:O, s:O}", "format",
-                           LS_CHECKPOINT_FORMAT, "version", LS_CHECKPOINT_VERSION, "step",
-                           (json_int_t)w->order->step, "position", (json_int_t)w->order->position,
-                           "digest", digest, "case", w->order->agree, "written", w->order->written,
-                           "tensors", tensors, "files", files);
-    json_decref(tensors);
-    json_decref(files);
-    return status || *out ? status : ls_fail_memory(ls_checkpoint_what, w->parts.count);
+    LS_TRY(describe_tensors(w, order, tensors));
+    LS_TRY(digest_parameters(w, order, digest));
+    *out =
+        json_pack("{s:s, s:i, s:I, s:I, s:s, s:O, s:O, s:O, s:O}", "format", LS_CHECKPOINT_FORMAT,
+                  "version", LS_CHECKPOINT_VERSION, "step", (json_int_t)w->order->step, "position",
+                  (json_int_t)w->order->position, "digest", digest, "case", w->order->agree,
+                  "written", w->order->written, "tensors", tensors, "files", files);
+    return *out ? LS_OK : ls_fail_memory(ls_checkpoint_what, w->parts.count);
 }
 
 /* Under another name, flushed, then by its own: only then is there a checkpoint. */

@@ -231,19 +231,13 @@ static ls_status check_file(const reading *r, const char *path, const json_t *en
                      "its digest is not the manifest's, so it was changed after it was written");
 }
 
-/* The part of the manifest that a file's tensor is; NULL if there is none. */
-static part *find_part(const reading *r, const char *file, const char *name)
-{
-    char key[400];
-    snprintf(key, sizeof key, "%s/%s", file, name);
-    const json_t *number = json_object_get(r->index, key);
-    return number ? &r->parts[json_integer_value(number)] : NULL;
-}
-
 static ls_status find_tensor_part(const reading *r, const char *path, const char *file,
                                   const ls_tensor *tensor)
 {
-    part *p = find_part(r, file, tensor->name);
+    char key[400];
+    snprintf(key, sizeof key, "%s/%s", file, tensor->name);
+    const json_t *number = json_object_get(r->index, key);
+    part *p = number ? &r->parts[json_integer_value(number)] : NULL;
     if (!p || p->data)
         return ls_checkpoint_broken(path, tensor->name, "the manifest does not list it");
     bool fits = tensor->count == p->count && tensor->rank == (is_whole(p) ? p->variable->rank : 1);

@@ -145,16 +145,6 @@ static ls_status put(const ls_shard *s, const void *bytes, size_t size, ls_diges
     return LS_OK;
 }
 
-static ls_status check_finite(const ls_checkpoint_writing *w, const ls_shard *s, int array,
-                              const float *values, size_t count)
-{
-    if (ls_first_not_finite(values, count) == count)
-        return LS_OK;
-    return ls_fail(LS_CODE_CHECK, NULL, NULL,
-                   "diverged: %s has an element that is not finite after step %llu, on device %d",
-                   w->names[array], (unsigned long long)w->order->step, s->member);
-}
-
 /* Elements of one array, from the member's memory: parts that are next to each other there at once.
  */
 static ls_status put_array(const ls_checkpoint_writing *w, const ls_shard *s, int array,
@@ -170,7 +160,11 @@ static ls_status put_array(const ls_checkpoint_writing *w, const ls_shard *s, in
             const size_t count = range.count < AT_ONCE ? range.count : AT_ONCE;
             LS_TRY(ls_replica_read(replica, w->arrays[array], (ls_range){range.first, count},
                                    w->block));
-            LS_TRY(check_finite(w, s, array, w->block, count));
+            if (ls_first_not_finite(w->block, count) < count)
+                return ls_fail(
+                    LS_CODE_CHECK, NULL, NULL,
+                    "diverged: %s has an element that is not finite after step %llu, on device %d",
+                    w->names[array], (unsigned long long)w->order->step, s->member);
             LS_TRY(put(s, w->block, count * sizeof *w->block, digest));
             range.first += count;
             range.count -= count;
@@ -192,19 +186,6 @@ static ls_status write_shard(const ls_checkpoint_writing *w, ls_shard *s)
     ls_digest_text(digest, s->digest);
     ls_digest_close(digest);
     return status;
-}
-
-static bool is_shard_local(const ls_checkpoint_writing *w, const ls_shard *s)
-{
-    return w->run->resources.members[s->member].replica != NULL;
-}
-
-static ls_status write_shards(ls_checkpoint_writing *w)
-{
-    for (size_t i = 0; i < w->count; i++)
-        if (is_shard_local(w, &w->shards[i]))
-            LS_TRY(write_shard(w, &w->shards[i]));
-    return LS_OK;
 }
 
 static ls_status flush_shards(ls_checkpoint_writing *w)
@@ -261,7 +242,9 @@ static ls_status write_all(ls_checkpoint_writing *w, bool leads)
     if (!status && leads)
         status = make_folder(w->order);
     LS_TRY(ls_comm_agree(comm, status));
-    status = write_shards(w);
+    for (size_t i = 0; i < w->count && !status; i++) /* of this process's members */
+        if (w->run->resources.members[w->shards[i].member].replica)
+            status = write_shard(w, &w->shards[i]);
     if (!status && comm) /* for rank 0 to read; alone, it reads while the disk works */
         status = flush_shards(w);
     LS_TRY(bring_digests(w, status));

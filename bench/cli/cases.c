@@ -229,15 +229,6 @@ static ls_status add_product(const ls_request_parsing *parsing, const ls_experim
 
 /* ---- What is left out ------------------------------------------------------------------------ */
 
-/* The first case that is the same; `index` if there is none before it. */
-static size_t first_same(const ls_case *cases, size_t index)
-{
-    size_t i = 0;
-    while (i < index && !ls_case_same(&cases[i], &cases[index]))
-        i++;
-    return i;
-}
-
 /* Whether the case has this value: setting it would change nothing. */
 static ls_status has_value(const ls_request_parsing *parsing, const ls_option *option,
                            const ls_option_value *value, const ls_case *one, bool *out)
@@ -353,7 +344,10 @@ static ls_status drop_repeated(const ls_request_parsing *parsing)
     LS_TRY(ls_allocate("cases", &times, request->case_count, sizeof *times));
     for (size_t i = 0; i < request->case_count; i++) {
         memmove(&request->cases[kept], &request->cases[i], sizeof *request->cases);
-        if (times[first_same(request->cases, kept)]++ == 0)
+        size_t first = 0; /* the first one that is the same */
+        while (first < kept && !ls_case_same(&request->cases[first], &request->cases[kept]))
+            first++;
+        if (times[first]++ == 0)
             kept++;
     }
     request->case_count = kept;
@@ -433,18 +427,6 @@ static ls_status repeat_cases(const ls_request_parsing *parsing)
     return LS_OK;
 }
 
-static ls_status check_repeat(const ls_request_parsing *parsing)
-{
-    const ls_experiment *plan = parsing->plan;
-    const int64_t total = (int64_t)parsing->request->case_count * plan->repeat;
-    if (total > LS_CASES_MOST)
-        return ls_fail(LS_CODE_USAGE, "plan", plan->repeat_at,
-                       "repeat: %zu cases repeated so often make %lld, and a command takes at most "
-                       "%d; repeat less often",
-                       parsing->request->case_count, (long long)total, LS_CASES_MOST);
-    return LS_OK;
-}
-
 /* Makes all cases, before any is removed. */
 static ls_status make_products(const ls_request_parsing *parsing)
 {
@@ -468,10 +450,16 @@ static ls_status make_products(const ls_request_parsing *parsing)
 ls_status ls_cases_build(const ls_request_parsing *parsing)
 {
     ls_request *request = parsing->request;
+    const ls_experiment *plan = parsing->plan;
     LS_TRY(make_products(parsing));
     LS_TRY(check_concerned(parsing, parsing->set, request->cases, request->case_count));
     LS_TRY(set_budget(parsing));
-    LS_TRY(check_repeat(parsing));
+    if ((int64_t)request->case_count * plan->repeat > LS_CASES_MOST)
+        return ls_fail(LS_CODE_USAGE, "plan", plan->repeat_at,
+                       "repeat: %zu cases repeated so often make %lld, and a command takes at most "
+                       "%d; repeat less often",
+                       request->case_count, (long long)request->case_count * plan->repeat,
+                       LS_CASES_MOST);
     LS_TRY(drop_excluded(parsing));
     LS_TRY(drop_repeated(parsing));
     LS_TRY(check_single(parsing, "save", "saved to one file"));

@@ -145,19 +145,6 @@ static ls_status check_conflicts(const ls_request_parsing *parsing)
 
 /* ---- The request ---------------------------------------------------------------------------- */
 
-static ls_status set_request(const ls_request_parsing *parsing, size_t index)
-{
-    size_t count;
-    const ls_option *option = &ls_option_table(&count)[index];
-    const ls_option_given *given = &parsing->set->given[index];
-    ls_setting setting = ls_parsing_setting(parsing, parsing->set, option->name);
-    if (option->sweeps)
-        return LS_OK;
-    setting.text = given->values[0].text;
-    setting.request = parsing->request;
-    return option->set(&setting);
-}
-
 /* Says which keys of the plan's cases the command line replaces: a line for each option. */
 static void tell_replaced(const ls_request_parsing *parsing)
 {
@@ -181,13 +168,19 @@ static void tell_replaced(const ls_request_parsing *parsing)
 static ls_status build_request(ls_request_parsing *parsing)
 {
     size_t count;
-    ls_option_table(&count);
+    const ls_option *table = ls_option_table(&count);
     const char *path = ls_option_set_text(parsing->set, "plan", NULL);
     if (path)
         LS_TRY(ls_experiment_read(path, parsing->set, parsing->plan));
-    for (size_t i = 0; i < count; i++)
-        if (parsing->set->given[i].count > 0)
-            LS_TRY(set_request(parsing, i));
+    for (size_t i = 0; i < count; i++) {
+        const ls_option_given *given = &parsing->set->given[i];
+        ls_setting setting = ls_parsing_setting(parsing, parsing->set, table[i].name);
+        if (!given->count || table[i].sweeps)
+            continue;
+        setting.text = given->values[0].text;
+        setting.request = parsing->request;
+        LS_TRY(table[i].set(&setting));
+    }
     tell_replaced(parsing);
     LS_TRY(check_conflicts(parsing));
     if (parsing->request->log.level == LS_LOG_QUIET)
@@ -268,9 +261,8 @@ void ls_write_option(FILE *stream, const ls_option *option, const char *text)
 
 ls_status ls_command_line(int argc, char **argv, char **out)
 {
-    char *text = NULL;
     size_t size = 0;
-    FILE *stream = open_memstream(&text, &size);
+    FILE *stream = open_memstream(out, &size);
     if (!stream)
         return ls_fail_memory("options", 0);
     fputs("lockstep", stream);
@@ -278,12 +270,7 @@ ls_status ls_command_line(int argc, char **argv, char **out)
         fputc(' ', stream);
         ls_write_quoted(stream, argv[i]);
     }
-    if (fclose(stream) != 0) {
-        free(text);
-        return ls_fail_memory("options", size);
-    }
-    *out = text;
-    return LS_OK;
+    return fclose(stream) == 0 ? LS_OK : ls_fail_memory("options", size);
 }
 
 ls_status ls_request_parse(int argc, char **argv, const ls_processes *processes, FILE *err,

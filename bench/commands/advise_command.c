@@ -5,7 +5,7 @@
 #include "bench/cli/option_set.h"
 #include "bench/cli/option_table.h"
 #include "bench/cli/options.h"
-#include "bench/predict/advise/advise_document.h"
+#include "bench/predict/advise/advise.h"
 #include "bench/commands/command.h"
 #include "bench/output/results_db.h"
 #include "bench/output/standard_output.h"

@@ -42,7 +42,7 @@ ls_status ls_exact_cost(ls_workplace *workplace, ls_session *session, uint64_t a
     ls_case fast = *session->plan->config;
     ls_comm *comm = session->job.ranks.comm;
     ls_plan_of_case plan;
-    ls_session other;
+    ls_session other = {0};
     ls_step_times times;
     uint64_t count = at_once < MOST_STEPS ? at_once : MOST_STEPS;
     count = count < session->job.records ? count : session->job.records;
@@ -51,21 +51,17 @@ ls_status ls_exact_cost(ls_workplace *workplace, ls_session *session, uint64_t a
     memcpy(fast.allreduce, "auto", sizeof "auto");
     LS_TRY(ls_world_turn(comm, LS_OK, &count, NULL));
     ls_status status = ls_plan_open(workplace, &fast, &plan);
-    const bool planned = !status;
-    if (planned)
+    if (!status)
         status = ls_plan_draw(workplace, &plan); /* the case's own values */
     status = ls_status_first(status, ls_step_times_open(MOST_STEPS, &times));
     status = ls_world_agree(comm, status);
-    if (!status) {
+    if (!status)
         status = ls_session_open(workplace, &plan, &other);
-        const bool open = !status;
-        if (!status)
-            status = take_turns((ls_session *const[]){session, &other}, count, &times, out);
-        if (open)
-            ls_session_close(&other);
-    }
+    if (!status)
+        status = take_turns((ls_session *const[]){session, &other}, count, &times, out);
+    ls_session_close(&other);
     ls_step_times_close(&times);
-    if (planned && !*workplace->left) /* unless threads of a lost device still use it */
+    if (!*workplace->left) /* unless threads of a lost device still use it */
         ls_plan_close(&plan);
     return status;
 }

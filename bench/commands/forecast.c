@@ -41,19 +41,13 @@ static ls_status list_cases(const ls_request *request, ls_forecast *out)
     return LS_OK;
 }
 
-/* An earlier equal case, whose estimate a repeat uses; NULL if there is none. */
-static const ls_forecast_case *same_before(const ls_forecast *forecast, size_t index)
-{
-    for (size_t i = 0; i < index; i++)
-        if (ls_case_same(&forecast->configs[i], &forecast->configs[index]))
-            return &forecast->cases[i];
-    return NULL;
-}
-
 static ls_status look(ls_forecast *forecast, const ls_request *request, size_t index, bool steps)
 {
     ls_forecast_case *c = &forecast->cases[index];
-    const ls_forecast_case *same = same_before(forecast, index);
+    const ls_forecast_case *same = NULL; /* an earlier equal case, whose estimate it takes */
+    for (size_t i = 0; i < index && !same; i++)
+        if (ls_case_same(&forecast->configs[i], &forecast->configs[index]))
+            same = &forecast->cases[i];
     const int rank = request->processes->rank;
     c->error = forecast->memory[index].error;
     forecast->memory[index].error = LS_OK;
@@ -195,17 +189,6 @@ static double blocks_over_asked(const ls_request *request)
     return adds ? (double)LS_STATISTICS_BLOCKS / (double)request->blocks : 1;
 }
 
-static void set_steps(ls_forecast *forecast, ls_request *request, size_t index, int64_t steps)
-{
-    ls_forecast_case *c = &forecast->cases[index];
-    const double timed_s = (double)steps * c->estimate.step_s * blocks_over_asked(request);
-    forecast->configs[index].steps = steps;
-    c->plan.timed = steps;
-    c->estimate.seconds = c->estimate.around_s + timed_s;
-    if (index < request->case_count)
-        request->cases[index].steps = steps;
-}
-
 ls_status ls_forecast_fit(ls_forecast *forecast, ls_request *request, double spent_s)
 {
     double left_s = (double)request->budget_ns * 1e-9 - spent_s - forecast->data_s, models = 0;
@@ -228,7 +211,12 @@ ls_status ls_forecast_fit(ls_forecast *forecast, ls_request *request, double spe
         uint64_t steps = (uint64_t)wanted;
         few |= fit < least;
         LS_TRY(ls_world_turn(request->processes->comm, LS_OK, &steps, NULL));
-        set_steps(forecast, request, i, (int64_t)steps);
+        ls_forecast_case *c = &forecast->cases[i];
+        forecast->configs[i].steps = c->plan.timed = (int64_t)steps;
+        c->estimate.seconds =
+            c->estimate.around_s + (double)steps * c->estimate.step_s * blocks_over_asked(request);
+        if (i < request->case_count)
+            request->cases[i].steps = (int64_t)steps;
     }
     if (few && request->processes->rank == 0)
         ls_log_line(&request->log, LS_LOG_NORMAL,

@@ -156,16 +156,6 @@ static ls_status refuse_group(const ls_memory_sum *sum, size_t needed, size_t ca
 
 /* ---- The check ------------------------------------------------------------------------------ */
 
-/* A case without a communicator is rank 0's, and the others learn whether it is refused. */
-static void count_case(const ls_workplace *workplace, ls_memory_case *one)
-{
-    const ls_processes *processes = workplace->request->processes;
-    const bool here = one->plan->job.ranks.comm || processes->rank == 0;
-    one->footprint = (ls_footprint){0};
-    one->error = ls_world_agree(
-        processes->comm, here ? ls_footprint_count(workplace, one->plan, &one->footprint) : LS_OK);
-}
-
 /* Adds up the cases [first, end) of a group, which fit alone. */
 static void check_group(const ls_workplace *workplace, ls_memory_case *cases, size_t first,
                         size_t end, ls_memory_sum *sum)
@@ -200,7 +190,12 @@ void ls_memory_check(const ls_workplace *workplace, ls_memory_case *cases, size_
     size_t most = 0;
     *out = (ls_memory_sum){.limit = machine->memory_limit * (size_t)processes->neighbours};
     for (size_t i = 0; i < count; i++) {
-        count_case(workplace, &cases[i]);
+        /* a case without a communicator is rank 0's, and the others learn whether it is refused */
+        const bool here = cases[i].plan->job.ranks.comm || processes->rank == 0;
+        cases[i].footprint = (ls_footprint){0};
+        cases[i].error = ls_world_agree(
+            processes->comm,
+            here ? ls_footprint_count(workplace, cases[i].plan, &cases[i].footprint) : LS_OK);
         most = larger(most, cases[i].plan->device_count);
     }
     add_shared(workplace, cases, count, out);

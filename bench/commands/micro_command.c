@@ -114,18 +114,6 @@ static ls_status resolve_devices(const ls_option_set *set, int ranks, ls_micro *
     return LS_OK;
 }
 
-/* A GPU needs another communicator than threads. */
-static ls_status find_comm(const ls_case *one, ls_micro *m)
-{
-    ls_device_kind kind = LS_DEVICE_CPU;
-    if (strcmp(one->comm, "device") == 0 || strcmp(one->comm, "nccl") == 0)
-        return ls_comm_backend_find(one->comm, &m->comm);
-    for (int r = 0; r < m->ranks; r++)
-        kind = m->names[r].kind == LS_DEVICE_GPU ? LS_DEVICE_GPU : kind;
-    m->comm = ls_comm_backend_auto(m->processes->comm, kind);
-    return LS_OK;
-}
-
 /* Reads options like `run`. */
 static ls_status read_options(const ls_option_set *set, ls_micro *m, ls_case *one,
                               ls_request *request)
@@ -166,7 +154,12 @@ static ls_status open_micro(const ls_option_set *set, ls_micro *m, ls_request *r
     const ls_machine_options options = ls_request_machine(request);
     LS_TRY(ls_machine_open(&options, &m->machine));
     LS_TRY(resolve_devices(set, one.ranks, m));
-    LS_TRY(find_comm(&one, m));
+    ls_device_kind kind = LS_DEVICE_CPU;
+    for (int r = 0; r < m->ranks; r++)
+        kind = m->names[r].kind == LS_DEVICE_GPU ? LS_DEVICE_GPU : kind;
+    m->comm = ls_comm_backend_auto(m->processes->comm, kind); /* GPUs: another than threads */
+    if (strcmp(one.comm, "device") == 0 || strcmp(one.comm, "nccl") == 0)
+        LS_TRY(ls_comm_backend_find(one.comm, &m->comm));
     if (one.convolution != LS_CONVOLUTION_AUTO && m->names[0].kind != LS_DEVICE_GPU)
         return ls_fail(LS_CODE_USAGE, "option --convolution",
                        ls_option_set_text(set, "convolution", NULL),

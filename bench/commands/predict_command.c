@@ -9,7 +9,6 @@
 #include "bench/output/results_db.h"
 #include "bench/output/row_keys.h"
 #include "bench/output/standard_output.h"
-#include "bench/output/cells.h"
 #include "bench/predict/measured.h"
 #include "bench/predict/predict.h"
 #include "bench/predict/validated.h"

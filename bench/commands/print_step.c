@@ -19,16 +19,6 @@ static const char legend[] =
     "Memory\n"
     "is the device's own where no other is named.\n";
 
-static ls_status list_own(const ls_session *session, char **text)
-{
-    size_t size;
-    FILE *stream = open_memstream(text, &size);
-    if (!stream)
-        return ls_fail_memory("listing", BUFSIZ);
-    ls_status status = ls_steps_list(session->run, stream);
-    return fclose(stream) && !status ? ls_fail_memory("listing", size) : status;
-}
-
 /* With --quiet without the head. */
 static void print_texts(const ls_plan_of_case *plan, bool quiet, char **texts, int ranks)
 {
@@ -48,9 +38,13 @@ static ls_status print_session(const ls_session *session, bool quiet)
     ls_comm *comm = session->job.ranks.comm;
     const int ranks = comm ? comm->size : 1;
     ls_auto char *own = NULL, **texts = NULL;
+    size_t size;
     ls_status status = ls_allocate("listing", &texts, (size_t)ranks, sizeof *texts);
-    if (!status)
-        status = list_own(session, &own);
+    FILE *stream = open_memstream(&own, &size);
+    status = ls_status_first(status, stream ? ls_steps_list(session->run, stream)
+                                            : ls_fail_memory("listing", BUFSIZ));
+    if (stream && fclose(stream) && !status)
+        status = ls_fail_memory("listing", size);
     status = ls_world_gather(comm, status, own, texts);
     if (!status && ls_session_leads(session))
         print_texts(session->plan, quiet, texts, ranks);
@@ -61,20 +55,15 @@ static ls_status print_session(const ls_session *session, bool quiet)
 
 /* A step of CPU devices is listed in memory that is only counted, so that a model of any size has
  * one. GPUs cannot count. */
-static ls_status open_to_list(ls_workplace *workplace, ls_plan_of_case *plan, ls_session *out)
-{
-    if (plan->devices->kind != LS_DEVICE_GPU)
-        return ls_session_open_counted(workplace, plan, out);
-    LS_TRY(ls_world_agree(plan->job.ranks.comm, ls_plan_draw(workplace, plan)));
-    return ls_session_open(workplace, plan, out);
-}
-
 ls_status ls_print_step(ls_workplace *workplace, ls_plan_of_case *plan)
 {
-    ls_session session;
+    ls_closing(ls_session_close) ls_session session = {0};
     prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0); /* without training, huge pages only cost time */
-    LS_TRY(open_to_list(workplace, plan, &session));
-    ls_status status = print_session(&session, workplace->request->log.level == LS_LOG_QUIET);
-    ls_session_close(&session);
-    return status;
+    if (plan->devices->kind != LS_DEVICE_GPU) {
+        LS_TRY(ls_session_open_counted(workplace, plan, &session));
+    } else {
+        LS_TRY(ls_world_agree(plan->job.ranks.comm, ls_plan_draw(workplace, plan)));
+        LS_TRY(ls_session_open(workplace, plan, &session));
+    }
+    return print_session(&session, workplace->request->log.level == LS_LOG_QUIET);
 }

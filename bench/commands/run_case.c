@@ -9,8 +9,6 @@
 #include "bench/train/interrupt.h"
 #include "bench/train/world.h"
 
-#include "common/base/digest.h"
-
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

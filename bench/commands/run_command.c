@@ -24,7 +24,6 @@
 #include "common/data/safetensors.h"
 
 #include "common/base/clock.h"
-#include "common/base/digest.h"
 #include "common/base/grow.h"
 #include "common/base/random/philox.h"
 
@@ -245,18 +244,6 @@ static void list_group(command_run *run, size_t *next, size_t group)
     find_baselines(run, first);
 }
 
-/* The request's cases and, with --baseline, in each group the missing cases of `single`. */
-static ls_status list_cases(command_run *run)
-{
-    const ls_request *request = run->request;
-    const size_t most = request->case_count * (request->baseline ? 2 : 1);
-    LS_TRY(ls_allocate("cases", &run->configs, most, sizeof *run->configs));
-    LS_TRY(ls_allocate("cases", &run->cases, most, sizeof *run->cases));
-    for (size_t next = 0; next < request->case_count; run->groups++)
-        list_group(run, &next, run->groups);
-    return LS_OK;
-}
-
 /* ---- The command ---------------------------------------------------------------------------- */
 
 /* All ranks must have read the same data. */
@@ -296,17 +283,6 @@ static ls_status refuse_same_file(const char *option, const char *path, const ch
     return LS_OK;
 }
 
-/* Bytes of the largest set of parameters that --save may write. */
-static uint64_t most_saved(const command_run *run)
-{
-    uint64_t most = 0;
-    for (size_t i = 0; i < run->count; i++) {
-        const uint64_t bytes = run->cases[i].plan.model->graph->variables.elements * sizeof(float);
-        most = bytes > most ? bytes : most;
-    }
-    return most;
-}
-
 /* A folder with checkpoints belongs to another run, unless this run continues from it. */
 static ls_status prepare_folder(const ls_request *request)
 {
@@ -325,20 +301,27 @@ static ls_status resolve_all(command_run *run)
 {
     const ls_request *request = run->request;
     const ls_format *format;
+    size_t most_saved = 0; /* bytes of the largest set of parameters */
     LS_TRY(ls_format_find(request->format, &format));
     LS_TRY(ls_chosen_read(request->columns, &run->chosen));
     LS_TRY(ls_workplace_open(request, &run->workplace));
     run->workplace.progress = ls_progress_open(stderr, request->print_step ? 0 : request->progress);
-    LS_TRY(list_cases(run));
+    const size_t most = request->case_count * (request->baseline ? 2 : 1);
+    LS_TRY(ls_allocate("cases", &run->configs, most, sizeof *run->configs));
+    LS_TRY(ls_allocate("cases", &run->cases, most, sizeof *run->cases));
+    for (size_t next = 0; next < request->case_count; run->groups++)
+        list_group(run, &next, run->groups);
     ls_progress_cases(run->workplace.progress, run->count);
     for (size_t i = 0; i < run->count; i++) {
         LS_TRY(ls_plan_open(&run->workplace, &run->configs[i], &run->cases[i].plan));
+        const size_t bytes = run->cases[i].plan.model->graph->variables.elements * sizeof(float);
+        most_saved = bytes > most_saved ? bytes : most_saved;
         ls_run_expect(run, &run->cases[i], 0);
         ls_plan_log(&run->workplace, &run->cases[i].plan);
     }
     const bool first = run->processes->rank == 0;
     if (request->save && first)
-        LS_TRY(ls_tensors_writable(request->save, most_saved(run)));
+        LS_TRY(ls_tensors_writable(request->save, most_saved));
     if (request->checkpoint && first)
         LS_TRY(prepare_folder(request));
     if (request->ps_record && first)
@@ -376,23 +359,16 @@ static ls_status check_memory(command_run *run)
     return LS_OK;
 }
 
-/* The values that the cases begin with; a step that is only listed needs none. */
-static ls_status draw_all(command_run *run)
-{
-    for (size_t i = 0; i < run->count; i++)
-        if (!run->cases[i].error)
-            LS_TRY(ls_world_agree(run->processes->comm,
-                                  ls_plan_draw(&run->workplace, &run->cases[i].plan)));
-    return LS_OK;
-}
-
 static ls_status open_command(command_run *run)
 {
     LS_TRY(ls_world_agree(run->processes->comm, resolve_all(run)));
     run->workplace.holds = !run->processes->comm; /* ranks draw what their devices hold */
     if (!run->request->print_step) {
         LS_TRY(check_memory(run));
-        LS_TRY(draw_all(run));
+        for (size_t i = 0; i < run->count; i++) /* a step that is only listed needs no values */
+            if (!run->cases[i].error)
+                LS_TRY(ls_world_agree(run->processes->comm,
+                                      ls_plan_draw(&run->workplace, &run->cases[i].plan)));
     }
     LS_TRY(compare_data(run));
     if (run->request->checkpoint && run->processes->rank == 0)

@@ -5,7 +5,7 @@
 #include "common/base/whole_file.h"
 #include "bench/progress/progress.h"
 #include "bench/row/row.h"
-#include "bench/trace/write.h"
+#include "bench/trace/whole.h"
 #include "bench/train/interrupt.h"
 #include "bench/train/time_steps.h"
 #include "bench/train/world.h"
@@ -44,15 +44,6 @@ static ls_status time_untraced(ls_session *session, uint64_t steps, ls_step_time
     return LS_OK;
 }
 
-/* Number of devices of a process in the file. */
-static int devices_of_rank(const ls_session *session)
-{
-    const ls_case *c = session->plan->config;
-    const int all = (int)session->job.device_count;
-    const int ranks = strcmp(c->comm, "mpi") == 0 || c->ranks < 1 ? 1 : c->ranks;
-    return all / ranks > 0 ? all / ranks : 1;
-}
-
 /* How much of the steps each stage of a pipeline waited, next to equal stages' share. */
 static void say_idle(const ls_log *log, const ls_session *session, const ls_whole_trace *whole)
 {
@@ -83,20 +74,21 @@ static ls_status write_trace(const ls_workplace *workplace, const ls_session *se
 {
     const ls_request *request = workplace->request;
     const ls_row_facts facts = {.workplace = workplace, .plan = session->plan};
+    const ls_case *c = session->plan->config;
+    const int ranks = strcmp(c->comm, "mpi") == 0 || c->ranks < 1 ? 1 : c->ranks;
+    const int devices = (int)session->job.device_count / ranks; /* of a rank in the file */
     json_auto_t *other = json_object();
     json_object_set_new(other, "program", json_string("lockstep " LS_VERSION " " LS_GIT_COMMIT));
     json_object_set_new(other, "command", json_string(request->command));
     ls_row_put_case(&facts, other);
     if (untraced_ms > 0)
         json_object_set_new(other, "untraced_step_ms", json_real(untraced_ms));
-    ls_status status = ls_trace_write(whole, request->out, devices_of_rank(session), other);
-    if (!status)
-        ls_log_line(&request->log, LS_LOG_NORMAL, "%llu steps, %zu slices, %zu messages: %s",
-                    (unsigned long long)whole->steps, whole->shown_count, whole->flow_count,
-                    request->out);
-    if (!status)
-        say_idle(&request->log, session, whole);
-    return status;
+    LS_TRY(ls_trace_write(whole, request->out, devices > 0 ? devices : 1, other));
+    ls_log_line(&request->log, LS_LOG_NORMAL, "%llu steps, %zu slices, %zu messages: %s",
+                (unsigned long long)whole->steps, whole->shown_count, whole->flow_count,
+                request->out);
+    say_idle(&request->log, session, whole);
+    return LS_OK;
 }
 
 /* An interrupt of any rank so far ends all of them. */

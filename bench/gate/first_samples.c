@@ -64,26 +64,21 @@ static ls_status pick_all(const ls_job *job, size_t count, bool lifts, ls_first_
     return LS_OK;
 }
 
-static ls_status copy_initial(const ls_plan_of_case *plan, bool lifts, ls_first_samples *out)
-{
-    const ls_variables *variables = &plan->model->graph->variables;
-    LS_TRY(ls_allocate("gate", &out->initial, variables->elements, sizeof *out->initial));
-    LS_TRY(ls_plan_initial(plan, out->initial));
-    for (size_t i = 0; i < variables->count && lifts; i++)
-        out->lifted |= lift(out->initial + variables->items[i].offset, variables->items[i].count);
-    return LS_OK;
-}
-
 ls_status ls_first_samples_open(const ls_plan_of_case *plan, size_t count, bool lifts,
                                 ls_first_samples *out)
 {
+    const ls_variables *variables = &plan->model->graph->variables;
     *out = (ls_first_samples){.data = {.train = plan->job.data->train}};
     out->data.train.samples = count;
     out->data.train.target.data = NULL; /* until its memory is allocated */
     for (int i = 0; i < LS_DATA_INPUTS; i++)
         out->data.train.input[i].data = NULL;
-    const ls_status status = pick_all(&plan->job, count, lifts, out);
-    return status ? status : copy_initial(plan, lifts, out);
+    LS_TRY(pick_all(&plan->job, count, lifts, out));
+    LS_TRY(ls_allocate("gate", &out->initial, variables->elements, sizeof *out->initial));
+    LS_TRY(ls_plan_initial(plan, out->initial));
+    for (size_t i = 0; i < variables->count && lifts; i++)
+        out->lifted |= lift(out->initial + variables->items[i].offset, variables->items[i].count);
+    return LS_OK;
 }
 
 void ls_first_samples_close(ls_first_samples *samples)
@@ -121,7 +116,7 @@ static ls_status compute(const ls_workplace *workplace, const ls_plan_of_case *p
                          float *gradient)
 {
     ls_plan_of_case one = *plan;
-    ls_session session;
+    ls_closing(ls_session_close) ls_session session = {0};
     double loss;
     const bool oracle = slices && !plan->job.exact.on;
     one.job.exact.on = slices && plan->job.exact.on;
@@ -129,14 +124,12 @@ static ls_status compute(const ls_workplace *workplace, const ls_plan_of_case *p
                   : ls_session_open_single(workplace, &one, &session));
     if (oracle && ls_strategy_reduces(plan->strategy) && !plan->job.exchange.allreduce->oracle)
         ls_oracle_widely(session.run); /* only a library knows the order */
-    ls_status status = ls_session_one_step(&session, gradient, &loss);
-    if (!status && !oracle)
-        status = session.run->functions->gradient(session.run, gradient);
-    else if (!status)
-        memcpy(gradient, ls_oracle_gradient(session.run),
-               plan->model->graph->variables.elements * sizeof *gradient);
-    ls_session_close(&session);
-    return status;
+    LS_TRY(ls_session_one_step(&session, gradient, &loss));
+    if (!oracle)
+        return session.run->functions->gradient(session.run, gradient);
+    memcpy(gradient, ls_oracle_gradient(session.run),
+           plan->model->graph->variables.elements * sizeof *gradient);
+    return LS_OK;
 }
 
 ls_status ls_gate_first_again(const ls_workplace *workplace, const ls_plan_of_case *plan,

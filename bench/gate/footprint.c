@@ -43,14 +43,6 @@ static ls_status add_judge(const ls_workplace *workplace, const ls_plan_of_case 
     return status;
 }
 
-/* The steps that the gate compares; 0 if it compares none. */
-static uint64_t compared_steps(const ls_plan_of_case *plan)
-{
-    const uint64_t all = (uint64_t)(plan->warmup + plan->timed);
-    const int64_t asked = plan->config->gate_steps;
-    return asked < 0 || (uint64_t)asked > all ? all : (uint64_t)asked;
-}
-
 /* The state that a change of members holds on the host, while devices are opened again. */
 static size_t moved_bytes(const ls_plan_of_case *plan)
 {
@@ -88,9 +80,11 @@ static ls_status count_gate(const ls_workplace *workplace, const ls_plan_of_case
 {
     const ls_comm *comm = plan->job.ranks.comm;
     const size_t bytes = parameter_bytes(plan), several = plan->all_devices > 1;
-    const uint64_t steps = compared_steps(plan);
+    const uint64_t all = (uint64_t)(plan->warmup + plan->timed);
+    const int64_t asked = plan->config->gate_steps;
+    const uint64_t steps = asked < 0 || (uint64_t)asked > all ? all : (uint64_t)asked;
     out->gate = (ls_footprint_phase){0};
-    if (!steps && plan->config->gate_steps >= 0)
+    if (!steps && asked >= 0)
         return LS_OK;
     out->gate = (ls_footprint_phase){.sessions = out->training.sessions, .copies = out->need.host};
     if (!steps)
@@ -102,25 +96,15 @@ static ls_status count_gate(const ls_workplace *workplace, const ls_plan_of_case
     return add_judges(workplace, plan, steps, out);
 }
 
-/* State that goes from one block to the next on the host. */
-static size_t carried_bytes(const ls_workplace *workplace, const ls_plan_of_case *plan,
-                            const ls_need *need)
-{
-    size_t sum = 0;
-    if (workplace->request->blocks < 2 || plan->timed < 2)
-        return 0;
-    for (size_t i = 0; i < need->count; i++)
-        sum += need->devices[i].formula.bytes[LS_MEMORY_PARAMETERS] +
-               need->devices[i].formula.bytes[LS_MEMORY_OPTIMIZER];
-    return sum;
-}
-
 static void count_training(const ls_workplace *workplace, const ls_plan_of_case *plan,
                            ls_footprint *out)
 {
     const ls_request *request = workplace->request;
     const size_t bytes = parameter_bytes(plan);
-    const size_t carried = carried_bytes(workplace, plan, &out->need);
+    size_t carried = 0; /* on the host, from one block to the next */
+    for (size_t i = 0; i < out->need.count && request->blocks > 1 && plan->timed > 1; i++)
+        carried += out->need.devices[i].formula.bytes[LS_MEMORY_PARAMETERS] +
+                   out->need.devices[i].formula.bytes[LS_MEMORY_OPTIMIZER];
     const size_t ended = plan->job.update.average != 0 ? 2 * bytes : 0; /* to evaluate */
     const size_t steps = (size_t)plan->timed + (size_t)plan->job.records;
     out->training = (ls_footprint_phase){.sessions = host_devices(plan, &out->need)};

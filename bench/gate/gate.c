@@ -34,15 +34,14 @@ enum { LIBRARY_AT_ONCE = 4 };
 enum { CANDIDATE, ORACLE, SINGLE, SIDES };
 
 typedef struct comparison {
-    const ls_workplace *workplace;
+    ls_workplace *workplace;
     const ls_plan_of_case *plan;
     const ls_variables *variables;
     ls_comm *comm;          /* of the processes */
     bool judges;            /* true on rank 0 */
     bool library;           /* a library computes the candidate's sums */
     float *given;           /* [elements] the candidate's reduced gradient, where judges are */
-    ls_session run[SINGLE]; /* candidate, oracle */
-    bool is_open[SINGLE];
+    ls_session run[SINGLE]; /* candidate, oracle; zero-filled if not open */
     /* Where judges are; elsewhere NULL, but `at_once` if a library sums: */
     float *own[SINGLE];         /* [elements] parameters of each */
     const float *values[SIDES]; /* [elements] parameters that each has reached */
@@ -53,17 +52,16 @@ typedef struct comparison {
     ls_reference *single;
 } comparison;
 
-static void close_comparison(ls_workplace *workplace, comparison *c)
+static void close_comparison(comparison *c)
 {
     for (int i = 0; i < SINGLE; i++) {
-        if (c->is_open[i])
-            ls_session_close(&c->run[i]);
+        ls_session_close(&c->run[i]);
         free(c->own[i]);
     }
     free(c->other);
     free(c->at_once);
     if (c->single)
-        ls_reference_done(workplace, c->single);
+        ls_reference_done(c->workplace, c->single);
     free(c->given);
 }
 
@@ -76,21 +74,7 @@ static ls_status open_judges(ls_workplace *workplace, uint64_t steps, comparison
     LS_TRY(ls_reference_get(workplace, plan, steps, &c->single));
     if (plan->job.exact.on || !ls_job_sums(&plan->job))
         return LS_OK;
-    LS_TRY(ls_session_open_one(workplace, first, ls_gate_open_oracle, &c->run[ORACLE]));
-    c->is_open[ORACLE] = true;
-    return LS_OK;
-}
-
-static ls_status take_memory(comparison *c)
-{
-    const size_t elements = c->variables->elements + 1, size = sizeof(float);
-    if (c->judges || c->library)
-        LS_TRY(ls_allocate("gate", &c->at_once, elements, size));
-    for (int i = 0; i < SINGLE && c->judges; i++)
-        LS_TRY(ls_allocate("gate", &c->own[i], elements, size));
-    if (c->judges)
-        LS_TRY(ls_allocate("gate", &c->given, elements, size));
-    return c->judges ? ls_allocate("gate", &c->other, elements, size) : LS_OK;
+    return ls_session_open_one(workplace, first, ls_gate_open_oracle, &c->run[ORACLE]);
 }
 
 static ls_status open_comparison(ls_workplace *workplace, const ls_plan_of_case *plan,
@@ -104,7 +88,12 @@ static ls_status open_comparison(ls_workplace *workplace, const ls_plan_of_case 
                       .judges = !job->ranks.comm || job->ranks.comm->rank == 0,
                       .library = ls_strategy_reduces(plan->strategy) && !job->exact.on &&
                                  plan->all_devices > 1 && !job->exchange.allreduce->oracle};
-    ls_status status = take_memory(c);
+    float **const arrays[] = {&c->at_once, &c->own[CANDIDATE], &c->own[ORACLE], &c->given,
+                              &c->other};
+    const size_t count = c->judges ? sizeof arrays / sizeof *arrays : c->library;
+    ls_status status = LS_OK;
+    for (size_t i = 0; i < count && !status; i++)
+        status = ls_allocate("gate", arrays[i], c->variables->elements + 1, sizeof **arrays[i]);
     c->values[CANDIDATE] = c->values[SINGLE] = c->own[CANDIDATE]; /* if no step runs */
     if (!status && !steps && c->judges)
         status = ls_plan_initial(plan, c->own[CANDIDATE]);
@@ -113,7 +102,6 @@ static ls_status open_comparison(ls_workplace *workplace, const ls_plan_of_case 
     LS_TRY(ls_world_agree(job->ranks.comm, status));
     LS_TRY(ls_session_open(workplace, plan, &c->run[CANDIDATE]));
     ls_session_heed(workplace, &c->run[CANDIDATE]);
-    c->is_open[CANDIDATE] = true;
     return LS_OK;
 }
 
@@ -138,14 +126,14 @@ static ls_status judge_first_step(const comparison *c, ls_gate *gate)
     double loss;
     char by[LS_GATE_BY];
     const float *whole = ls_reference_whole(c->single, &loss);
-    const float *summed = c->is_open[ORACLE] ? ls_oracle_gradient(c->run[ORACLE].run)
+    const float *summed = c->run[ORACLE].run ? ls_oracle_gradient(c->run[ORACLE].run)
                                              : ls_reference_gradient(c->single);
     double rel = ls_model_distance(c->variables, summed, whole, 0);
     if (!(rel <= gradient_bound))
         rel = ls_model_distance(c->variables, summed, whole, products);
     if (!(rel <= gradient_bound))
         LS_TRY(ls_gate_first_again(c->workplace, c->plan, &rel));
-    if (c->is_open[ORACLE])
+    if (c->run[ORACLE].run)
         gate->gradient_rel = rel;
     if (!gate->pass)
         return LS_OK;
@@ -199,7 +187,7 @@ static ls_status take_step(comparison *c, int side)
 static ls_status run_at_once(comparison *c, uint64_t first, uint64_t count, float *values)
 {
     ls_session *candidate = &c->run[CANDIDATE], *oracle = &c->run[ORACLE];
-    const bool judges = c->is_open[ORACLE];
+    const bool judges = c->run[ORACLE].run;
     const ls_state_source held = ls_state_held(values);
     ls_status status = judges ? ls_session_begin_at(oracle, first, &held) : LS_OK;
     if (!status)
@@ -232,7 +220,7 @@ static ls_status judge_library_at_once(comparison *c, uint64_t steps, ls_gate *g
         count = end - first < LIBRARY_AT_ONCE ? end - first : LIBRARY_AT_ONCE;
         LS_TRY(run_at_once(c, first, count, values));
         const double rel =
-            c->is_open[ORACLE]
+            c->run[ORACLE].run
                 ? ls_model_distance(c->variables, c->given, ls_oracle_gradient(c->run[ORACLE].run),
                                     ls_gate_products(c->plan, c->plan->job.batch))
                 : 0;
@@ -276,12 +264,12 @@ static void judge_library(const comparison *c, uint64_t step, ls_gate *gate)
 static ls_status judge_step(comparison *c, uint64_t step, ls_gate *gate)
 {
     const ls_run *candidate = c->run[CANDIDATE].run;
-    int judge = c->is_open[ORACLE] ? ORACLE : SINGLE;
+    int judge = c->run[ORACLE].run ? ORACLE : SINGLE;
     if (c->library) {
         LS_TRY(candidate->functions->gradient(c->run[CANDIDATE].run, c->given));
         ls_oracle_give(c->run[ORACLE].run, c->given);
     }
-    if (c->is_open[ORACLE])
+    if (c->run[ORACLE].run)
         LS_TRY(take_step(c, ORACLE));
     LS_TRY(ls_reference_step(c->single, step, &c->values[SINGLE], &c->loss[SINGLE]));
     ls_difference drift =
@@ -302,7 +290,7 @@ static ls_status judge_step(comparison *c, uint64_t step, ls_gate *gate)
     }
     if (c->library)
         judge_library(c, step, gate);
-    if (step == c->plan->job.start && (c->is_open[ORACLE] || c->plan->job.exact.on) &&
+    if (step == c->plan->job.start && (c->run[ORACLE].run || c->plan->job.exact.on) &&
         !ls_sync_bn_is_own(c->plan))
         LS_TRY(judge_first_step(c, gate));
     return LS_OK;
@@ -334,7 +322,7 @@ static ls_status compare_step(comparison *c, uint64_t step, ls_gate *gate)
  * other bits. */
 static ls_status judge_state(comparison *c, ls_values array, const char *name, ls_gate *gate)
 {
-    ls_run *oracle = c->is_open[ORACLE] ? c->run[ORACLE].run : NULL;
+    ls_run *oracle = c->run[ORACLE].run ? c->run[ORACLE].run : NULL;
     char when[64];
     snprintf(when, sizeof when, "after %llu steps %s", (unsigned long long)gate->steps, name);
     if (oracle) {
@@ -402,7 +390,7 @@ static ls_status compare_tail(comparison *c, uint64_t steps, ls_gate *gate)
     if (!gate->pass || !steps || !ls_job_lacks_tail(&plan->job, plan->job.start, steps, &last))
         return LS_OK;
     ls_status status = ls_session_begin_at(&c->run[CANDIDATE], last, &plan->initial);
-    if (!status && c->is_open[ORACLE])
+    if (!status && c->run[ORACLE].run)
         status = ls_session_begin_at(&c->run[ORACLE], last, &plan->initial);
     LS_TRY(ls_world_agree(c->comm, status));
     LS_TRY(compare_step(c, last, gate));
@@ -418,7 +406,7 @@ static ls_status compare(comparison *c, uint64_t steps, ls_gate *gate)
     gate->kernels = ls_step_kernels(c->run[CANDIDATE].run);
     const ls_gate_sides sides = {.workplace = c->workplace,
                                  .candidate = &c->run[CANDIDATE],
-                                 .oracle = c->is_open[ORACLE] ? &c->run[ORACLE] : NULL,
+                                 .oracle = c->run[ORACLE].run ? &c->run[ORACLE] : NULL,
                                  .reference = c->single};
     for (uint64_t step = 0; step < steps && !gate->interrupted; step++) {
         LS_TRY(ls_gate_change(&sides, gate));
@@ -458,14 +446,10 @@ static ls_status run_comparison(ls_workplace *workplace, const ls_plan_of_case *
     out->grade = plan->job.exact.on ? "exact" : "bounded";
     out->compared = true;
     snprintf(out->oracle, sizeof out->oracle, "same bits");
-    comparison c;
-    ls_status status = open_comparison(workplace, plan, steps, &c);
-    if (!status)
-        status = ls_gate_step(&c.run[CANDIDATE], out);
-    if (!status && out->pass)
-        status = compare(&c, steps, out);
-    close_comparison(workplace, &c);
-    return status;
+    ls_closing(close_comparison) comparison c = {0};
+    LS_TRY(open_comparison(workplace, plan, steps, &c));
+    LS_TRY(ls_gate_step(&c.run[CANDIDATE], out));
+    return out->pass ? compare(&c, steps, out) : LS_OK;
 }
 
 ls_status ls_gate_run(ls_workplace *workplace, const ls_plan_of_case *plan, ls_gate *out)

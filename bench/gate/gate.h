@@ -124,7 +124,7 @@ ls_status ls_gate_put(const ls_workplace *workplace, ls_session *session, uint64
 ls_status ls_gate_step(const ls_session *candidate, ls_gate *gate);
 
 /** Checks the learning rate of the next step, number `step`, on this process's devices against the
- * schedule (gate_rate.c). After sync. */
+ * schedule. After sync. */
 ls_status ls_gate_rate(const ls_session *candidate, uint64_t step, ls_gate *gate);
 
 /** Checks that each element of the model has exactly one owner, who updates it once in a step. All

@@ -9,7 +9,6 @@
 
 #include "bench/case/case_plan.h"
 #include "bench/case/workplace.h"
-#include "bench/gate/first_samples.h"
 #include "bench/gate/replay.h"
 #include "bench/progress/progress.h"
 #include "bench/train/trial/checked.h"
@@ -27,7 +26,7 @@
 #include <string.h>
 
 typedef struct comparison {
-    const ls_workplace *workplace;
+    ls_workplace *workplace;
     const ls_plan_of_case *plan;
     const ls_variables *variables;
     ls_comm *comm;
@@ -35,11 +34,11 @@ typedef struct comparison {
     bool library;        /* a library computes the means */
     int local, replicas; /* of this process, of all */
     ls_session candidate, judge;
-    bool open, judge_open;
-    double whole_loss; /* of the first step's whole batch in one piece */
-    float *candidate_values, *judge_values,
-        *first;          /* [elements]; `first`: of replica 0 after the latest step */
-    uint64_t *own, *all; /* [local], [replicas] hashes of the replicas' parameters */
+    double whole_loss;       /* of the first step's whole batch in one piece */
+    float *candidate_values; /* [elements], the first of three arrays in one piece of memory */
+    float *judge_values;
+    float *first;        /* of replica 0 after the latest step */
+    uint64_t *own, *all; /* [local], [replicas] hashes of the replicas' parameters, as above */
     uint64_t *stepwise;  /* [replicas] the same after the last of successive steps */
     double loss;         /* of the latest step */
 } comparison;
@@ -51,37 +50,28 @@ ls_status ls_gate_open_replay(const ls_plan_of_case *plan, const ls_job *job, ls
     return ls_replay_open(plan->strategy, &plan->job, job, out);
 }
 
-static ls_status take_memory(comparison *c)
+/* Memory and, where judges are, their session. Of `single` only the first loss is compared. */
+static ls_status open_judges(comparison *c)
 {
-    const size_t elements = c->variables->elements + 1;
-    LS_TRY(ls_allocate("gate", &c->candidate_values, elements, sizeof *c->candidate_values));
-    LS_TRY(ls_allocate("gate", &c->judge_values, elements, sizeof *c->judge_values));
-    LS_TRY(ls_allocate("gate", &c->first, elements, sizeof *c->first));
-    LS_TRY(ls_allocate("gate", &c->own, (size_t)c->local, sizeof *c->own));
-    LS_TRY(ls_allocate("gate", &c->all, (size_t)c->replicas, sizeof *c->all));
-    LS_TRY(ls_plan_initial(c->plan, c->first));
-    return ls_allocate("gate", &c->stepwise, (size_t)c->replicas, sizeof *c->stepwise);
-}
-
-/* The loss that `single` has in its first step: of it no more is compared. */
-static ls_status read_whole_loss(ls_workplace *workplace, const ls_plan_of_case *plan, double *loss)
-{
+    const size_t elements = c->variables->elements + 1, replicas = (size_t)c->replicas;
     ls_reference *single;
     const float *values;
-    LS_TRY(ls_reference_get(workplace, plan, 1, &single));
-    ls_status status = ls_reference_step(single, 0, &values, loss);
+    LS_TRY(ls_allocate("gate", &c->candidate_values, 3 * elements, sizeof *c->candidate_values));
+    LS_TRY(ls_allocate("gate", &c->own, (size_t)c->local + 2 * replicas, sizeof *c->own));
+    c->judge_values = c->candidate_values + elements;
+    c->first = c->judge_values + elements;
+    c->all = c->own + c->local;
+    c->stepwise = c->all + replicas;
+    LS_TRY(ls_plan_initial(c->plan, c->first));
+    if (!c->judges)
+        return LS_OK;
+    LS_TRY(ls_reference_get(c->workplace, c->plan, 1, &single));
+    ls_status status = ls_reference_step(single, 0, &values, &c->whole_loss);
     if (!status)
-        ls_reference_whole(single, loss);
-    ls_reference_done(workplace, single);
-    return status;
-}
-
-static ls_status open_judges(ls_workplace *workplace, const ls_plan_of_case *plan, comparison *c)
-{
-    LS_TRY(read_whole_loss(workplace, plan, &c->whole_loss));
-    LS_TRY(ls_session_open_one(workplace, plan, ls_gate_open_replay, &c->judge));
-    c->judge_open = true;
-    return LS_OK;
+        ls_reference_whole(single, &c->whole_loss);
+    ls_reference_done(c->workplace, single);
+    LS_TRY(status);
+    return ls_session_open_one(c->workplace, c->plan, ls_gate_open_replay, &c->judge);
 }
 
 static ls_status open_comparison(ls_workplace *workplace, const ls_plan_of_case *plan,
@@ -97,28 +87,18 @@ static ls_status open_comparison(ls_workplace *workplace, const ls_plan_of_case 
                           ls_strategy_reduces(plan->strategy) && !job->exchange.allreduce->oracle,
                       .local = (int)plan->device_count,
                       .replicas = plan->all_devices};
-    ls_status status = take_memory(c);
-    if (!status && c->judges)
-        status = open_judges(workplace, plan, c);
-    LS_TRY(ls_world_agree(c->comm, status));
+    LS_TRY(ls_world_agree(c->comm, open_judges(c)));
     LS_TRY(ls_session_open(workplace, plan, &c->candidate));
     ls_session_heed(workplace, &c->candidate);
-    c->open = true;
     return LS_OK;
 }
 
 static void close_comparison(comparison *c)
 {
-    if (c->open)
-        ls_session_close(&c->candidate);
-    if (c->judge_open)
-        ls_session_close(&c->judge);
+    ls_session_close(&c->candidate);
+    ls_session_close(&c->judge);
     free(c->candidate_values);
-    free(c->judge_values);
-    free(c->first);
     free(c->own);
-    free(c->all);
-    free(c->stepwise);
 }
 
 /* ---- Comparing ------------------------------------------------------------------------------- */
@@ -346,7 +326,8 @@ static ls_status compare_rest(comparison *c, uint64_t steps, ls_gate *gate)
 static ls_status note_diverged(comparison *c, ls_gate *gate)
 {
     const int size = c->comm ? c->comm->size : 1;
-    char mine[LS_REASON_SIZE] = "", *all;
+    char mine[LS_REASON_SIZE] = "";
+    ls_auto char *all = NULL;
     LS_TRY(ls_allocate("gate", &all, (size_t)size, sizeof mine));
     ls_run *run = c->candidate.run;
     ls_status status = LS_OK;
@@ -364,7 +345,6 @@ static ls_status note_diverged(comparison *c, ls_gate *gate)
     for (int r = size; r-- > 0 && !status;)
         if (all[(size_t)r * sizeof mine])
             memcpy(gate->diverged, all + (size_t)r * sizeof mine, sizeof mine);
-    free(all);
     return status;
 }
 
@@ -399,7 +379,7 @@ static ls_status are_alike(const ls_plan_of_case *plan, bool *out)
 ls_status ls_gate_alone(ls_workplace *workplace, const ls_plan_of_case *plan, uint64_t steps,
                         ls_gate *gate)
 {
-    comparison c;
+    ls_closing(close_comparison) comparison c = {0};
     bool alike;
     LS_TRY(are_alike(plan, &alike));
     if (!alike) {
@@ -409,11 +389,7 @@ ls_status ls_gate_alone(ls_workplace *workplace, const ls_plan_of_case *plan, ui
     }
     gate->checked = gate->replayed = true;
     snprintf(gate->oracle, sizeof gate->oracle, "same bits");
-    ls_status status = open_comparison(workplace, plan, &c);
-    if (!status)
-        status = ls_gate_step(&c.candidate, gate);
-    if (!status && gate->pass)
-        status = compare(&c, steps, gate);
-    close_comparison(&c);
-    return status;
+    LS_TRY(open_comparison(workplace, plan, &c));
+    LS_TRY(ls_gate_step(&c.candidate, gate));
+    return gate->pass ? compare(&c, steps, gate) : LS_OK;
 }

@@ -18,17 +18,6 @@
 /* Steps enqueued at once: few enough that an interrupt takes effect soon. */
 enum { STEPS_AT_ONCE = 1000 };
 
-static ls_status judge_bound(const ls_session *session, ls_gate *gate)
-{
-    ls_ps_report report;
-    LS_TRY(ls_ps_report_collect(session->run, &report));
-    if (session->job.ps.mode != LS_PS_SSP || report.lead.max <= (uint64_t)session->job.ps.staleness)
-        return LS_OK;
-    ls_gate_wrong(gate, "lead: a worker was %llu steps ahead of the slowest, but the bound is %d",
-                  (unsigned long long)report.lead.max, session->job.ps.staleness);
-    return LS_OK;
-}
-
 /* Losses must be finite: the losses of the latest steps, as many as are kept. */
 static ls_status judge_losses(ls_session *session, ls_gate *gate)
 {
@@ -49,6 +38,7 @@ static ls_status judge(const ls_workplace *workplace, ls_session *session, uint6
                        ls_gate *gate)
 {
     ls_session_found found;
+    ls_ps_report report;
     const ls_variables *variables = &session->plan->model->graph->variables;
     gate->kernels = ls_step_kernels(session->run);
     LS_TRY(ls_gate_put(workplace, session, steps, STEPS_AT_ONCE, 0, gate));
@@ -56,7 +46,11 @@ static ls_status judge(const ls_workplace *workplace, ls_session *session, uint6
     if (gate->interrupted)
         return LS_OK;
     LS_TRY(ls_session_look(session, &found));
-    LS_TRY(judge_bound(session, gate));
+    LS_TRY(ls_ps_report_collect(session->run, &report));
+    if (session->job.ps.mode == LS_PS_SSP && report.lead.max > (uint64_t)session->job.ps.staleness)
+        ls_gate_wrong(gate,
+                      "lead: a worker was %llu steps ahead of the slowest, but the bound is %d",
+                      (unsigned long long)report.lead.max, session->job.ps.staleness);
     if (steps)
         LS_TRY(ls_gate_traffic(session->run, gate));
     LS_TRY(judge_losses(session, gate));
@@ -70,22 +64,15 @@ static ls_status judge(const ls_workplace *workplace, ls_session *session, uint6
 ls_status ls_gate_arrival(ls_workplace *workplace, const ls_plan_of_case *plan, uint64_t steps,
                           ls_gate *gate)
 {
-    ls_session session;
+    ls_closing(ls_session_close) ls_session session = {0};
     gate->checked = true;
     snprintf(gate->oracle, sizeof gate->oracle, "not compared: timing decides %s",
              plan->job.ps.backups ? "which gradients a step has, and in which order"
                                   : "in which order gradients are applied");
-    ls_status status = ls_session_open(workplace, plan, &session);
-    const bool open = !status;
-    if (open)
-        ls_session_heed(workplace, &session);
-    if (!status)
-        status = ls_gate_step(&session, gate);
-    if (!status && gate->pass)
-        status = judge(workplace, &session, steps, gate);
-    if (!status)
-        status = ls_gate_agree(plan->job.ranks.comm, gate);
-    if (open)
-        ls_session_close(&session);
-    return status;
+    LS_TRY(ls_session_open(workplace, plan, &session));
+    ls_session_heed(workplace, &session);
+    LS_TRY(ls_gate_step(&session, gate));
+    if (gate->pass)
+        LS_TRY(judge(workplace, &session, steps, gate));
+    return ls_gate_agree(plan->job.ranks.comm, gate);
 }

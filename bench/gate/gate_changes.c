@@ -9,7 +9,6 @@
 #include "bench/gate/gate.h"
 
 #include "bench/case/elastic.h"
-#include "bench/train/change.h"
 #include "bench/train/interrupt.h"
 #include "bench/train/time_steps.h"
 #include "common/base/digest.h"
@@ -17,7 +16,6 @@
 #include "common/base/numbers.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 typedef struct changes {
     const ls_workplace *workplace;
@@ -41,22 +39,17 @@ static void compare_values(const changes *c, const char *what, uint64_t step, ls
         ls_unsigned_nan((double)c->judge_values[d.first]), c->single ? "oracle" : "reference");
 }
 
-/* The step's loss in one piece, with the parameters that the candidate had before it. */
-static ls_status find_whole_loss(const changes *c, uint64_t step, double *loss)
-{
-    const ls_state_source held = ls_state_held(c->candidate_values);
-    LS_TRY(ls_session_begin_at(c->single, step, &held));
-    return ls_session_one_step(c->single, c->judge_values, loss);
-}
-
 static ls_status compare_step(const changes *c, bool behind, ls_gate *gate)
 {
     const uint64_t step = c->candidate->step;
     ls_session_found found;
     double mine, its, whole = 0;
     behind = behind && c->single && !ls_sync_bn_is_own(c->candidate->plan);
-    if (behind)
-        LS_TRY(find_whole_loss(c, step, &whole));
+    if (behind) { /* the loss in one piece, with the parameters that the candidate has now */
+        const ls_state_source held = ls_state_held(c->candidate_values);
+        LS_TRY(ls_session_begin_at(c->single, step, &held));
+        LS_TRY(ls_session_one_step(c->single, c->judge_values, &whole));
+    }
     LS_TRY(ls_gate_rate(c->candidate, step, gate));
     LS_TRY(ls_session_one_step(c->candidate, c->candidate_values, &mine));
     LS_TRY(ls_session_one_step(c->judge, c->judge_values, &its));
@@ -142,47 +135,32 @@ static ls_status compare_change(const changes *c, const ls_elastic_phase *phase,
     return compare_state(c, gate);
 }
 
-static ls_status compare_all(const changes *c, const ls_plan_of_case *plan, uint64_t steps,
-                             ls_gate *gate)
-{
-    for (const ls_elastic_phase *p = plan->phases; p->next && gate->pass; p = p->next) {
-        gate->interrupted = ls_interrupted();
-        if (gate->interrupted)
-            return LS_OK;
-        if (p->next->first >= plan->job.start + steps)
-            LS_TRY(compare_change(c, p, gate));
-    }
-    return LS_OK;
-}
-
 ls_status ls_gate_changes(const ls_workplace *workplace, const ls_plan_of_case *plan,
                           uint64_t steps, const ls_gate_sides *sides, ls_gate *gate)
 {
     const size_t elements = plan->model->graph->variables.elements + 1;
     const ls_elastic_phase *last = plan->phases;
-    ls_session single;
-    changes c = {.workplace = workplace,
-                 .candidate = sides->candidate,
-                 .judge = sides->oracle,
-                 .variables = &plan->model->graph->variables};
+    ls_closing(ls_session_close) ls_session single = {0};
+    ls_auto float *values = NULL;
     while (last && last->next)
         last = last->next;
     if (!last || last->first < plan->job.start + steps)
         return LS_OK;
-    ls_status status =
-        ls_allocate("gate", &c.candidate_values, elements, sizeof *c.candidate_values);
-    if (!status)
-        status = ls_allocate("gate", &c.judge_values, elements, sizeof *c.judge_values);
-    if (!status)
-        status = ls_session_open_single(workplace, plan, &single);
-    const bool open = !status;
-    c.single = c.judge ? &single : NULL;
-    c.judge = c.judge ? c.judge : &single;
-    if (!status)
-        status = compare_all(&c, plan, steps, gate);
-    if (open)
-        ls_session_close(&single);
-    free(c.candidate_values);
-    free(c.judge_values);
-    return status;
+    LS_TRY(ls_allocate("gate", &values, 2 * elements, sizeof *values));
+    LS_TRY(ls_session_open_single(workplace, plan, &single));
+    const changes c = {.workplace = workplace,
+                       .candidate = sides->candidate,
+                       .judge = sides->oracle ? sides->oracle : &single,
+                       .single = sides->oracle ? &single : NULL,
+                       .variables = &plan->model->graph->variables,
+                       .candidate_values = values,
+                       .judge_values = values + elements};
+    for (const ls_elastic_phase *p = plan->phases; p->next && gate->pass; p = p->next) {
+        gate->interrupted = ls_interrupted();
+        if (gate->interrupted)
+            return LS_OK;
+        if (p->next->first >= plan->job.start + steps)
+            LS_TRY(compare_change(&c, p, gate));
+    }
+    return LS_OK;
 }

@@ -86,7 +86,7 @@ static ls_status compute(const ls_workplace *workplace, const ls_plan_of_case *p
 {
     ls_plan_of_case one = ls_first_samples_plan(plan, samples);
     ls_device_name cpu = {.kind = LS_DEVICE_CPU, .logical = -1, .replica = -1, .task = -1};
-    ls_session session;
+    ls_closing(ls_session_close) ls_session session = {0};
     if (table && plan->devices->kind != LS_DEVICE_CPU)
         one.devices = &cpu;
     one.job.kernels.math = table ? LS_MATH_FLOAT32 : plan->job.kernels.math;
@@ -98,11 +98,8 @@ static ls_status compute(const ls_workplace *workplace, const ls_plan_of_case *p
     if (plan->model->dropout > 0) /* find_slope needs the loss's own gradient */
         one.job.update.clip = 0;
     LS_TRY(ls_session_open_single(workplace, &one, &session));
-    ls_status status = ls_session_one_step(&session, gradient, loss);
-    if (!status)
-        status = session.run->functions->gradient(session.run, gradient);
-    ls_session_close(&session);
-    return status;
+    LS_TRY(ls_session_one_step(&session, gradient, loss));
+    return session.run->functions->gradient(session.run, gradient);
 }
 
 static distance compare(const ls_variables *variables, const float *a, const float *b,

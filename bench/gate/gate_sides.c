@@ -6,7 +6,10 @@
 #include "bench/train/interrupt.h"
 #include "bench/train/time_steps.h"
 #include "bench/train/world.h"
+#include "common/base/bf16_inline.h"
 #include "common/base/clock.h"
+#include "common/base/grow.h"
+#include "common/base/numbers.h"
 #include "impl/step/run/run.h"
 
 #include <math.h>
@@ -100,4 +103,106 @@ ls_status ls_gate_evaluation(const ls_gate_sides *sides, ls_gate *gate)
     const ls_status status =
         !mine.stopped && (sides->reference || sides->oracle) ? judge(sides, &mine, gate) : LS_OK;
     return ls_world_turn(candidate->job.ranks.comm, status, NULL, &gate->interrupted);
+}
+
+/* ---- The learning rate ----------------------------------------------------------------------- */
+
+/* The rate that devices are about to apply is compared with the schedule's formula, computed here
+ * once more, by the C library: candidate and judges share one implementation, in which a wrong
+ * formula, or a schedule that moves on once a replica or a piece, would go unseen. */
+
+/* Relative to the highest rate: more than two ways of rounding differ by. */
+static const double bound = 1e-14;
+
+static double rate_of_step(const ls_rate_schedule *s, double t)
+{
+    const double peak = s->initial, low = s->least, w = (double)s->warmup, n = (double)s->decay;
+    if (t < w)
+        return peak * (t + 1) / w;
+    const double x = fmin(1, (t - w) / (n - w));
+    switch (s->kind) {
+    case LS_RATE_CONSTANT:
+        return s->period ? peak * pow(s->factor, floor(t / (double)s->period)) : peak;
+    case LS_RATE_LINEAR:
+        return peak + (low - peak) * x;
+    case LS_RATE_COSINE:
+        return low + (peak - low) * (1 + cos(acos(-1) * x)) / 2;
+    case LS_RATE_WSD:
+        return peak + (low - peak) * fmin(1, fmax(0, (t - n + (double)s->down) / (double)s->down));
+    }
+    return NAN;
+}
+
+ls_status ls_gate_rate(const ls_session *candidate, uint64_t step, ls_gate *gate)
+{
+    const ls_rate_schedule *s = &candidate->job.update.schedule;
+    const ls_run *run = candidate->run;
+    const double right = rate_of_step(s, (double)step);
+    double range[2];
+    LS_TRY(run->functions->rates(run, range));
+    /* none, where this process updates nothing, as with servers elsewhere */
+    for (int i = 0; i < 2 && gate->pass && range[0] <= range[1]; i++)
+        if (!(fabs(range[i] - right) <= bound * s->initial))
+            ls_gate_wrong(
+                gate,
+                "step %llu: the learning rate is %.17g on a device, expected %.17g by the schedule",
+                (unsigned long long)step, range[i], right);
+    return LS_OK;
+}
+
+/* ---- Copies that layers read where parameters are stored in bfloat16 ------------------------- */
+
+const char ls_gate_copies_differ[] = "copies: ";
+
+ls_status ls_gate_copies_of(const ls_session *candidate, int device, ls_range block,
+                            const float *masters, float *other, uint64_t step, ls_gate *gate)
+{
+    if (candidate->job.kernels.precision != LS_PRECISION_BF16 || !gate->pass)
+        return LS_OK;
+    for (size_t i = 0; i < block.count; i++)
+        other[i] = ls_float_of_bf16(ls_bf16_of_float(masters[i]));
+    LS_TRY(candidate->run->functions->copies(candidate->run, device, block, other));
+    gate->copies = true;
+    for (size_t i = 0; i < block.count; i++) {
+        const float want = ls_float_of_bf16(ls_bf16_of_float(masters[i]));
+        if (ls_values_same((double)other[i], (double)want))
+            continue;
+        const ls_variable *v =
+            ls_variables_holding(&candidate->job.model->graph->variables, block.first + i);
+        ls_gate_wrong(gate,
+                      "%sstep %llu: %s element %zu on device %d is %.9g, expected %.9g (the "
+                      "rounded master copy)",
+                      ls_gate_copies_differ, (unsigned long long)step, v->name,
+                      block.first + i - v->offset, ls_job_member(&candidate->job, (size_t)device),
+                      ls_unsigned_nan((double)other[i]), ls_unsigned_nan((double)want));
+        return LS_OK;
+    }
+    return LS_OK;
+}
+
+/* All devices of this process. */
+typedef struct looking {
+    const ls_session *candidate;
+    uint64_t step;
+    ls_gate *gate;
+    float *other; /* [LS_STATE_BLOCK] */
+} looking;
+
+static ls_status look(void *context, ls_range block, const float *masters)
+{
+    const looking *l = context;
+    for (size_t i = 0; i < l->candidate->job.device_count; i++)
+        LS_TRY(ls_gate_copies_of(l->candidate, (int)i, block, masters, l->other, l->step, l->gate));
+    return LS_OK;
+}
+
+ls_status ls_gate_copies(ls_session *candidate, uint64_t step, ls_gate *gate)
+{
+    ls_auto float *other = NULL;
+    if (candidate->job.kernels.precision != LS_PRECISION_BF16)
+        return LS_OK;
+    LS_TRY(ls_world_agree(candidate->job.ranks.comm,
+                          ls_allocate("gate", &other, LS_STATE_BLOCK, sizeof *other)));
+    looking l = {.candidate = candidate, .step = step, .gate = gate, .other = other};
+    return ls_session_each(candidate, LS_VALUES, false, look, &l);
 }

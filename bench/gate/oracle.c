@@ -3,7 +3,6 @@
  * one slice's gradient and a few partial sums, so a ring's order computes slices twice. */
 #include "bench/gate/oracle.h"
 
-#include "bench/gate/oracle_places.h"
 #include "common/base/grow.h"
 #include "common/comm/comm.h"
 #include "common/nn/divide/graph_split.h"
@@ -291,26 +290,21 @@ static ls_status add_decay(oracle *me)
     return LS_OK;
 }
 
-/* Writes the gradient that the update uses into the first sum. */
-static ls_status take_gradient(oracle *me, int batch_kind)
-{
-    const size_t bytes = me->replica->elements * sizeof(float);
-    if (!me->given && !me->widely)
-        return run_order(me, batch_kind);
-    LS_TRY(sum_widely(me, batch_kind));
-    memcpy(me->sums[0], me->given ? me->given : me->wide, bytes);
-    return me->given ? add_decay(me) : LS_OK;
-}
-
 static ls_status one_step(oracle *me, int batch_kind)
 {
     ls_replica *r = me->replica;
     if (r->job->exchange.sync_statistics)
         LS_TRY(ls_slice_enqueue(me->slices[batch_kind][0]));
-    LS_TRY(take_gradient(me, batch_kind));
+    float *gradient = me->sums[0]; /* that the update uses */
+    if (me->given || me->widely) {
+        LS_TRY(sum_widely(me, batch_kind));
+        memcpy(gradient, me->given ? me->given : me->wide, r->elements * sizeof *gradient);
+        LS_TRY(me->given ? add_decay(me) : LS_OK);
+    } else {
+        LS_TRY(run_order(me, batch_kind));
+    }
     const double loss = sum_losses(me, batch_kind);
     me->computed = -1;
-    float *gradient = me->sums[0];
     LS_TRY(ls_queue_write(r->queue, r->gradients, gradient, r->elements * sizeof *gradient));
     LS_TRY(ls_queue_write(r->queue, r->loss.parts, &loss, sizeof loss));
     LS_TRY(ls_op_list_enqueue(me->given ? &me->apply : &me->update, r->queue));

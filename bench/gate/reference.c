@@ -24,7 +24,6 @@ struct ls_reference {
     uint64_t steps;  /* requested; all of them are kept, or only the last */
     uint64_t known;  /* steps computed */
     bool keeps;      /* keeps all steps */
-    bool is_open;    /* the session is open */
     float *values;   /* [steps or 1, elements] */
     double *loss;    /* [steps] losses */
     float *gradient; /* [elements] of step 0 */
@@ -35,7 +34,7 @@ struct ls_reference {
     ls_evaluation evaluation; /* after all steps */
     uint64_t
         *state[LS_ARRAYS]; /* [variables] hashes then; NULL means no such array, or parameters */
-    ls_session session;
+    ls_session session;    /* zero-filled once it is closed */
     ls_reference *next;
 };
 
@@ -68,16 +67,9 @@ ls_case ls_reference_case(const ls_case *c)
     return single;
 }
 
-static void close_session(ls_reference *r)
-{
-    if (r->is_open)
-        ls_session_close(&r->session);
-    r->is_open = false;
-}
-
 static void close_reference(ls_reference *r)
 {
-    close_session(r);
+    ls_session_close(&r->session);
     free(r->values);
     free(r->loss);
     free(r->gradient);
@@ -100,15 +92,12 @@ static ls_status step_whole(const ls_workplace *workplace, const ls_plan_of_case
                             ls_reference *r)
 {
     ls_plan_of_case fast = *plan;
-    ls_session session;
+    ls_closing(ls_session_close) ls_session session = {0};
     fast.job.exact.on = false;
     LS_TRY(ls_allocate("reference", &r->whole, r->elements, sizeof *r->whole));
     LS_TRY(ls_session_open_single(workplace, &fast, &session));
-    ls_status status = ls_session_one_step(&session, r->whole, &r->whole_loss);
-    if (!status)
-        status = session.run->functions->gradient(session.run, r->whole);
-    ls_session_close(&session);
-    return status;
+    LS_TRY(ls_session_one_step(&session, r->whole, &r->whole_loss));
+    return session.run->functions->gradient(session.run, r->whole);
 }
 
 static ls_status begin(const ls_workplace *workplace, const ls_plan_of_case *plan, size_t left,
@@ -124,7 +113,6 @@ static ls_status begin(const ls_workplace *workplace, const ls_plan_of_case *pla
     if (plan->job.exact.on && r->steps)
         LS_TRY(step_whole(workplace, plan, r));
     LS_TRY(ls_session_open_single(workplace, plan, &r->session));
-    r->is_open = true;
     /* an epoch's last batch alone if the steps do not reach it */
     uint64_t last;
     if (!r->steps || !ls_job_lacks_tail(&plan->job, r->first, r->steps, &last))
@@ -242,7 +230,7 @@ static ls_status compute(ls_reference *r)
     if (ls_plan_tests(r->session.plan))
         LS_TRY(ls_session_evaluate(&r->session, ls_reference_tested(r->session.plan), true,
                                    &r->evaluation));
-    close_session(r); /* complete: frees its devices */
+    ls_session_close(&r->session); /* complete: frees its devices */
     return LS_OK;
 }
 
@@ -293,7 +281,7 @@ const ls_evaluation *ls_reference_evaluation(const ls_reference *r)
 void ls_reference_done(ls_workplace *workplace, ls_reference *r)
 {
     if (r->keeps && r->known == r->steps)
-        close_session(r); /* without a step it is still open, with this plan's model */
+        ls_session_close(&r->session); /* without a step it is still open, with this plan's model */
     else
         drop(workplace, r);
 }

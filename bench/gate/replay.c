@@ -46,32 +46,24 @@ static float *values_of(const replay *me, int d)
 
 /* ---- Opening --------------------------------------------------------------------------------- */
 
-/* By what a piece of replica d divides its sums; pieces of an empty slice are not computed. */
-static int64_t divisor_of(const replay *me, int64_t batch, int d)
-{
-    return me->base.job->update.own_mean ? (d + 1) * batch / me->count - d * batch / me->count
-                                         : batch;
-}
-
-/* The first sample of replica d in the batch. */
-static int64_t first_of(const replay *me, int64_t batch, int d)
-{
-    return me->base.job->update.own_mean ? d * batch / me->count : 0;
-}
-
 static ls_status open_slices(replay *me, int batch_kind)
 {
     const int64_t batch = ls_replicated_batch(me->base.job, batch_kind);
     const int all = me->count * me->pieces;
     LS_TRY(ls_allocate("replay", &me->slices[batch_kind], (size_t)all, sizeof(ls_slice *)));
-    /* Pieces differ by at most one row, and none is larger than the last. */
+    /* Pieces differ by at most one row, and none is larger than the last. With own means a piece
+     * divides its sums by its replica's samples; pieces of an empty slice are not computed. */
+    const bool own = me->base.job->update.own_mean;
     for (int i = all; i-- > 0 && batch;) {
+        const int d = i / me->pieces;
+        const int64_t first = own ? d * batch / me->count : 0;
         const ls_slice_options options = {.replica = me->replica,
                                           .batch = batch,
                                           .number = i,
                                           .count = all,
-                                          .divisor = divisor_of(me, batch, i / me->pieces),
-                                          .divided = first_of(me, batch, i / me->pieces),
+                                          .divisor =
+                                              own ? (d + 1) * batch / me->count - first : batch,
+                                          .divided = first,
                                           .memory_of = me->slices[LS_FULL][all - 1]};
         LS_TRY(ls_slice_open(&options, &me->slices[batch_kind][i]));
     }
@@ -169,16 +161,6 @@ static ls_status add_piece(void *context)
     return LS_OK;
 }
 
-/* A piece's gradient, in the device's buffer, becomes the sum over all pieces so far. */
-static ls_status accumulate(replay *me, bool first)
-{
-    ls_replica *r = me->replica;
-    const size_t bytes = me->elements * sizeof *me->gradient;
-    float *piece = me->gradient + (first ? 0 : me->elements);
-    LS_TRY(ls_queue_read(r->queue, piece, r->gradients, bytes));
-    return first ? LS_OK : ls_device_call(r->device, add_piece, me);
-}
-
 /* A replica without samples does not update. */
 static ls_status train(replay *me, int batch_kind, int d)
 {
@@ -194,8 +176,11 @@ static ls_status train(replay *me, int batch_kind, int d)
         LS_TRY(ls_slice_enqueue(me->slices[batch_kind][i]));
         LS_TRY(ls_queue_read(r->queue, &loss, r->loss.parts, sizeof loss));
         me->losses[d] = any ? me->losses[d] + loss : loss;
-        if (me->pieces > 1)
-            LS_TRY(accumulate(me, !any));
+        if (me->pieces > 1) { /* the gradient is summed on the host */
+            LS_TRY(ls_queue_read(r->queue, me->gradient + (any ? me->elements : 0), r->gradients,
+                                 me->elements * sizeof *me->gradient));
+            LS_TRY(any ? ls_device_call(r->device, add_piece, me) : LS_OK);
+        }
         any = true;
     }
     if (!any)

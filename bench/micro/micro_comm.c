@@ -275,14 +275,6 @@ static ls_status run_size(ls_micro *m, ls_collective *c, size_t bytes)
     return status;
 }
 
-static ls_status link_members(ls_micro *m, const ls_collective *c)
-{
-    LS_TRY(ls_network_open(&m->link, c->local, &m->network));
-    for (int r = 0; r < c->local; r++)
-        ls_device_link(c->members[r].device, m->network, r);
-    return LS_OK;
-}
-
 /* A communicator's facts before it is opened, for ls_allreduce_auto. */
 static ls_comm outline_of(const ls_micro *m, const ls_collective *c)
 {
@@ -314,7 +306,11 @@ static ls_status open_members(ls_micro *m, ls_collective *c)
         m->known[r] = ls_device_describe(c->members[r].device);
         LS_TRY(ls_queue_open(c->members[r].device, "bench", &c->members[r].queue));
     }
-    return m->link_text ? link_members(m, c) : LS_OK;
+    if (m->link_text)
+        LS_TRY(ls_network_open(&m->link, c->local, &m->network));
+    for (int r = 0; r < c->local && m->network; r++)
+        ls_device_link(c->members[r].device, m->network, r);
+    return LS_OK;
 }
 
 /* Chooses the algorithm of an all-reduce or its half, for all ranks. */

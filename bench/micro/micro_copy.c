@@ -119,16 +119,6 @@ static ls_status measure_host_copy(const copies *c, bool in)
     return ls_micro_row(c->m, &figure);
 }
 
-/* A separate queue fills the other device's memory. */
-static ls_status fill_other(const copies *c)
-{
-    ls_queue *queue;
-    LS_TRY(ls_queue_open(c->other, "fill", &queue));
-    ls_status status = ls_queue_write(queue, c->from, c->host, c->bytes);
-    ls_queue_close(queue);
-    return status;
-}
-
 static ls_status take_buffers(copies *c)
 {
     void *from = NULL;
@@ -142,7 +132,13 @@ static ls_status take_buffers(copies *c)
     LS_TRY(ls_device_allocate(c->other ? c->other : c->m->device, LS_MEMORY_WORKSPACE, c->bytes,
                               &from));
     c->from = from;
-    return c->other ? fill_other(c) : ls_queue_write(c->m->bench.queue, c->from, c->host, c->bytes);
+    ls_queue *queue = NULL; /* of its own, where another device's memory is filled */
+    if (c->other)
+        LS_TRY(ls_queue_open(c->other, "fill", &queue));
+    ls_status status =
+        ls_queue_write(queue ? queue : c->m->bench.queue, c->from, c->host, c->bytes);
+    ls_queue_close(queue);
+    return status;
 }
 
 static void free_buffers(const copies *c)

@@ -52,20 +52,6 @@ static const char *shape_text(const ls_shape *shape, char text[64])
     return shape->rank ? text : "1";
 }
 
-/* The roof of one pass; products are printed. */
-static ls_status find_roof(layers *l, const kernel_names *work, double product_ns,
-                           ls_micro_figure *figure)
-{
-    ls_statistics copy;
-    figure->roof = product_ns > 0 ? "product" : "copy";
-    figure->roof_ns = product_ns;
-    if (product_ns > 0)
-        return LS_OK;
-    LS_TRY(ls_micro_time_copy(l->m, (size_t)(work->bytes / 2) + sizeof(float), &copy));
-    figure->roof_ns = copy.median;
-    return LS_OK;
-}
-
 static ls_status time_pass(layers *l, int n, bool backward, double product_ns, uint64_t wrong)
 {
     const ls_graph *graph = l->m->model->graph;
@@ -89,7 +75,13 @@ static ls_status time_pass(layers *l, int n, bool backward, double product_ns, u
                               .checked = true,
                               .wrong = wrong,
                               .kernel = work.text};
-    LS_TRY(find_roof(l, &work, product_ns, &figure));
+    figure.roof = product_ns > 0 ? "product" : "copy";
+    figure.roof_ns = product_ns;
+    if (!(product_ns > 0)) {
+        ls_statistics copy;
+        LS_TRY(ls_micro_time_copy(l->m, (size_t)(work.bytes / 2) + sizeof(float), &copy));
+        figure.roof_ns = copy.median;
+    }
     LS_TRY(ls_bench_time(&l->m->bench, ops->items, ops->count, LS_MICRO_ROUNDS, &figure.ns));
     l->sum_ns += figure.ns.median;
     l->roof_ns += figure.roof_ns;

@@ -76,11 +76,19 @@ typedef struct player {
     uint32_t *left;         /* [count] activities that each still waits for */
     ls_core *cores;         /* NULL if delays share no cores */
     ls_core_work *works;    /* [count] */
-    double *out_ns, *in_ns; /* [devices, hosts] until when ports are booked */
+    double *out_ns, *in_ns; /* [devices, hosts] until when ports are booked; one allocation */
     double *end_ns;
     size_t ended;
-    bool interrupted;
 } player;
+
+static void free_player(player *p)
+{
+    free(p->events.items);
+    free(p->cores);
+    free(p->works);
+    free(p->left);
+    free(p->out_ns);
+}
 
 static double larger(double a, double b)
 {
@@ -150,19 +158,14 @@ static void release(player *p, uint32_t number, double ns)
     push(&p->events, (event){at_ns, number, 0, delays ? ENDS : READY});
 }
 
-static void release_followers(player *p, uint32_t node, double ns)
+static void end(player *p, uint32_t node, double ns)
 {
     const ls_play_graph *g = p->play->graph;
+    p->end_ns[node] = ns;
+    p->ended++;
     for (size_t e = g->first[node]; e < g->first[node + 1]; e++)
         if (--p->left[g->next[e]] == 0)
             release(p, g->next[e], ns);
-}
-
-static void end(player *p, uint32_t node, double ns)
-{
-    p->end_ns[node] = ns;
-    p->ended++;
-    release_followers(p, node, ns);
 }
 
 /* What ended there may go on with a follower, which is ready by the time of the dispatch. */
@@ -185,7 +188,7 @@ static void look(player *p, event e)
     end(p, ended, e.ns);
 }
 
-static void run(player *p)
+static ls_status run(player *p)
 {
     const ls_play_graph *g = p->play->graph;
     for (size_t n = 0; n < g->count; n++) {
@@ -195,10 +198,8 @@ static void run(player *p)
     }
     enum { BETWEEN = 4096 }; /* events, looks at the interrupt */
     for (size_t seen = 0; p->events.count; seen++) {
-        if (seen % BETWEEN == 0 && ls_interrupted()) {
-            p->interrupted = true;
-            return;
-        }
+        if (seen % BETWEEN == 0 && ls_interrupted())
+            return ls_engine_interrupted();
         const event e = pop(&p->events);
         if (e.kind == READY)
             push(&p->events, (event){end_of(p, &g->nodes[e.node], e.ns), e.node, 0, ENDS});
@@ -207,47 +208,31 @@ static void run(player *p)
         else
             look(p, e);
     }
+    if (p->ended == g->count || p->events.failed)
+        return LS_OK;
+    return ls_fail(LS_CODE_CHECK, "engine", "ports",
+                   "%zu of %zu activities never end: they wait for each other", g->count - p->ended,
+                   g->count);
 }
 
 static ls_status play_by_ports(const ls_play *play, double *end_ns)
 {
     const size_t count = play->graph->count;
     const size_t ports = 2 * (size_t)play->devices; /* no more hosts than devices */
-    player p = {.play = play, .end_ns = end_ns};
-    ls_status status = LS_OK;
-    if (play->cores) {
-        const int hosts = (play->devices + play->devices_per_host - 1) / play->devices_per_host;
-        const size_t cores = (size_t)play->cores * (size_t)hosts;
-        status = ls_allocate("activities", &p.cores, cores, sizeof *p.cores);
-        if (!status)
-            status = ls_allocate("activities", &p.works, count + 1, sizeof *p.works);
-        for (size_t i = 0; i < cores && !status; i++)
-            p.cores[i] = (ls_core)LS_CORE_FREE;
+    const int hosts = play->cores ? (play->devices - 1) / play->devices_per_host + 1 : 0;
+    const size_t cores = (size_t)play->cores * (size_t)hosts;
+    ls_closing(free_player) player p = {.play = play, .end_ns = end_ns};
+    if (cores) {
+        LS_TRY(ls_allocate("activities", &p.cores, cores, sizeof *p.cores));
+        LS_TRY(ls_allocate("activities", &p.works, count + 1, sizeof *p.works));
     }
-    if (!status)
-        status = ls_allocate("activities", &p.left, count + 1, sizeof *p.left);
-    if (!status)
-        status = ls_allocate("activities", &p.out_ns, ports, sizeof *p.out_ns);
-    if (!status)
-        status = ls_allocate("activities", &p.in_ns, ports, sizeof *p.in_ns);
-    if (!status) {
-        run(&p);
-        if (p.events.failed)
-            status = p.events.failed;
-        else if (p.interrupted)
-            status = ls_engine_interrupted();
-        else if (p.ended < count)
-            status = ls_fail(LS_CODE_CHECK, "engine", "ports",
-                             "%zu of %zu activities never end: they wait for each other",
-                             count - p.ended, count);
-    }
-    free(p.events.items);
-    free(p.cores);
-    free(p.works);
-    free(p.left);
-    free(p.out_ns);
-    free(p.in_ns);
-    return status;
+    for (size_t i = 0; i < cores; i++)
+        p.cores[i] = (ls_core)LS_CORE_FREE;
+    LS_TRY(ls_allocate("activities", &p.left, count + 1, sizeof *p.left));
+    LS_TRY(ls_allocate("activities", &p.out_ns, 2 * ports, sizeof *p.out_ns));
+    p.in_ns = p.out_ns + ports;
+    ls_status status = run(&p);
+    return ls_status_first(p.events.failed, status);
 }
 
 /* ---- Choice --------------------------------------------------------------------------------- */

@@ -5,8 +5,6 @@
 
 #include "common/base/grow.h"
 
-#include <stdlib.h>
-
 static ls_status make_probe(ls_play_graph *g, int devices)
 {
     uint32_t node;
@@ -24,20 +22,15 @@ static ls_status make_probe(ls_play_graph *g, int devices)
 ls_status ls_engine_probe(ls_engine engine, const ls_platform *platform, int devices,
                           int devices_per_host)
 {
-    ls_play_graph graph = {0};
-    double *end_ns = NULL;
+    ls_closing(ls_play_close) ls_play_graph graph = {0};
+    ls_auto double *end_ns = NULL;
     const ls_play play = {.graph = &graph,
                           .platform = platform,
                           .devices = devices,
                           .devices_per_host = devices_per_host};
-    ls_status status = make_probe(&graph, devices);
-    if (!status)
-        status = ls_allocate("activities", &end_ns, graph.count + 1, sizeof *end_ns);
-    if (!status)
-        status = ls_engine_play(engine, &play, end_ns);
-    free(end_ns);
-    ls_play_close(&graph);
-    return status;
+    LS_TRY(make_probe(&graph, devices));
+    LS_TRY(ls_allocate("activities", &end_ns, graph.count + 1, sizeof *end_ns));
+    return ls_engine_play(engine, &play, end_ns);
 }
 
 /* ---- Wires of a file ------------------------------------------------------------------------- */
@@ -103,8 +96,8 @@ static void take_wires(const double *end_ns, const phases *p, ls_wires *out)
 ls_status ls_engine_wires(ls_engine engine, const ls_platform *platform, int devices,
                           int devices_per_host, ls_wires *out)
 {
-    ls_play_graph graph = {0};
-    double *end_ns = NULL;
+    ls_closing(ls_play_close) ls_play_graph graph = {0};
+    ls_auto double *end_ns = NULL;
     phases p = {.hosts = (devices + devices_per_host - 1) / devices_per_host};
     const ls_play play = {.graph = &graph,
                           .platform = platform,
@@ -113,14 +106,9 @@ ls_status ls_engine_wires(ls_engine engine, const ls_platform *platform, int dev
     *out = ls_platform_wires(platform);
     if (platform->kind != LS_PLATFORM_FILE || devices <= devices_per_host)
         return LS_OK;
-    ls_status status = add_phases(&graph, devices_per_host, &p);
-    if (!status)
-        status = ls_allocate("activities", &end_ns, graph.count, sizeof *end_ns);
-    if (!status)
-        status = ls_engine_play(engine, &play, end_ns);
-    if (!status)
-        take_wires(end_ns, &p, out);
-    free(end_ns);
-    ls_play_close(&graph);
-    return status;
+    LS_TRY(add_phases(&graph, devices_per_host, &p));
+    LS_TRY(ls_allocate("activities", &end_ns, graph.count, sizeof *end_ns));
+    LS_TRY(ls_engine_play(engine, &play, end_ns));
+    take_wires(end_ns, &p, out);
+    return LS_OK;
 }

@@ -200,18 +200,10 @@ static ls_status write_device(FILE *file, void *context)
 
 /* ---- All devices ----------------------------------------------------------------------------- */
 
-static ls_status write_files(chakra *c, const char *folder)
+static void free_parts(chakra *c)
 {
-    LS_TRY(ls_folder_make("option --chakra", folder));
-    for (c->device = 0; c->device < c->play->devices; c->device++) {
-        char *path;
-        if (asprintf(&path, "%s/steps.%d.et", folder, c->device) < 0)
-            return ls_fail_memory("trace", strlen(folder));
-        ls_status status = ls_whole_file("option --chakra", path, write_device, c);
-        free(path);
-        LS_TRY(status);
-    }
-    return LS_OK;
+    free(c->node.bytes);
+    free(c->part.bytes);
 }
 
 /* The edges, by the node that waits. */
@@ -232,22 +224,20 @@ static void sort_edges(const ls_play_graph *graph, size_t *first, size_t *incomi
 ls_status ls_chakra_write(const char *folder, const ls_play *play)
 {
     const ls_play_graph *graph = play->graph;
-    size_t *first = NULL, *incoming = NULL;
-    uint32_t *before = NULL;
-    ls_status status = ls_allocate("trace", &first, graph->count + 2, sizeof *first);
-    if (!status)
-        status = ls_allocate("trace", &incoming, graph->edge_count + 1, sizeof *incoming);
-    if (!status)
-        status = ls_allocate("trace", &before, graph->edge_count + 1, sizeof *before);
-    if (!status) {
-        sort_edges(graph, first, incoming, before);
+    ls_auto size_t *first = NULL, *incoming = NULL;
+    ls_auto uint32_t *before = NULL;
+    LS_TRY(ls_allocate("trace", &first, graph->count + 2, sizeof *first));
+    LS_TRY(ls_allocate("trace", &incoming, graph->edge_count + 1, sizeof *incoming));
+    LS_TRY(ls_allocate("trace", &before, graph->edge_count + 1, sizeof *before));
+    sort_edges(graph, first, incoming, before);
+    ls_closing(free_parts)
         chakra c = {.play = play, .first = first, .incoming = incoming, .before = before};
-        status = write_files(&c, folder);
-        free(c.node.bytes);
-        free(c.part.bytes);
+    LS_TRY(ls_folder_make("option --chakra", folder));
+    for (c.device = 0; c.device < play->devices; c.device++) {
+        ls_auto char *path = NULL;
+        if (asprintf(&path, "%s/steps.%d.et", folder, c.device) < 0)
+            return ls_fail_memory("trace", strlen(folder));
+        LS_TRY(ls_whole_file("option --chakra", path, write_device, &c));
     }
-    free(first);
-    free(incoming);
-    free(before);
-    return status;
+    return LS_OK;
 }

@@ -242,22 +242,17 @@ static ls_status hand_on(ring *r, double sleep_ns, bool within, double *times, d
 static ls_status measure_slept(const ls_machine *machine, int cores, int slept,
                                ls_message_times *out)
 {
-    ring r = {0};
-    double *times, late = 0;
+    ls_closing(close_ring) ring r = {0};
+    ls_auto double *times = NULL;
+    double late = 0;
     const double sleep_ns = ls_slept_ns[slept];
     LS_TRY(
         ls_allocate("durations", &times, (size_t)CORES * LS_PER_CORE_MOST * ROUNDS, sizeof *times));
-    ls_status status = open_ring(machine, cores, out->per_core, sleep_ns, &r);
-    if (!status)
-        status = exchange_all(&r, sleep_ns, times, &out->wake_ns[slept], &late);
-    if (!status)
-        status = hand_on(&r, sleep_ns, true, times, &out->late_ns[slept], &out->within_ns[slept]);
-    if (!status)
-        status = hand_on(&r, sleep_ns, false, times, &out->late_ns[slept], &out->between_ns[slept]);
+    LS_TRY(open_ring(machine, cores, out->per_core, sleep_ns, &r));
+    LS_TRY(exchange_all(&r, sleep_ns, times, &out->wake_ns[slept], &late));
     out->late = fmax(out->late, late);
-    close_ring(&r);
-    free(times);
-    return status;
+    LS_TRY(hand_on(&r, sleep_ns, true, times, &out->late_ns[slept], &out->within_ns[slept]));
+    return hand_on(&r, sleep_ns, false, times, &out->late_ns[slept], &out->between_ns[slept]);
 }
 
 /* ---- A core that is taken -------------------------------------------------------------------- */

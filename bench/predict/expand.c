@@ -174,15 +174,6 @@ const char *const ls_expansion_words[] = {[LS_EXPAND_FLOWS] = "flows",
 
 /* ---- The list ------------------------------------------------------------------------------- */
 
-static void close_expanded(ls_expanded *e)
-{
-    if (!e)
-        return;
-    free(e->first);
-    free(e->moves);
-    free(e);
-}
-
 /* Whether the same processes share hosts; hosts are numbered in order. */
 static bool is_alike(const ls_layout *a, const ls_layout *b)
 {
@@ -232,8 +223,11 @@ ls_status ls_expand(ls_expansions *list, const ls_allreduce *algorithm, const ls
 
 void ls_expansions_close(ls_expansions *list)
 {
-    for (size_t i = 0; i < list->count; i++)
-        close_expanded(list->items[i]);
+    for (size_t i = 0; i < list->count; i++) {
+        free(list->items[i]->first);
+        free(list->items[i]->moves);
+        free(list->items[i]);
+    }
     free(list->items);
     *list = (ls_expansions){0};
 }

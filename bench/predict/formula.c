@@ -13,19 +13,18 @@ static ls_status play_alone(const ls_play_graph *graph, const ls_platform *platf
                             double *ns)
 {
     ls_play play = {.graph = graph, .platform = platform, .devices_per_host = per_host};
-    double *end_ns;
+    ls_auto double *end_ns = NULL;
     for (size_t n = 0; n < graph->count; n++) {
         const ls_activity_node *node = &graph->nodes[n];
         const int last = node->from > node->to ? node->from : node->to;
         play.devices = last >= play.devices ? last + 1 : play.devices;
     }
     LS_TRY(ls_allocate("all-reduce", &end_ns, graph->count + 1, sizeof *end_ns));
-    ls_status status = ls_engine_play(LS_ENGINE_PORTS, &play, end_ns);
     *ns = 0;
-    for (size_t n = 0; n < graph->count && !status; n++)
+    LS_TRY(ls_engine_play(LS_ENGINE_PORTS, &play, end_ns));
+    for (size_t n = 0; n < graph->count; n++)
         *ns = end_ns[n] > *ns ? end_ns[n] : *ns;
-    free(end_ns);
-    return status;
+    return LS_OK;
 }
 
 ls_status ls_formula_time(ls_formula *f, const ls_platform *platform, int per_host)

@@ -22,19 +22,7 @@ static const char *const left_out[] = {
     "gate-steps", "eval-samples", "target", "capture",
     NULL};
 
-/* Sets an option of the case, which may borrow the text that `texts` keeps. */
-static ls_status set_option(const ls_option *option, const char *text, ls_option_set *texts,
-                            ls_case *one)
-{
-    size_t count;
-    const ls_option_given *given = &texts->given[option - ls_option_table(&count)];
-    LS_TRY(ls_option_set_append(texts, option, text, NULL));
-    const ls_setting setting = {
-        .option = option, .text = given->values[given->count - 1].text, .one = one};
-    return option->set(&setting);
-}
-
-/* Sets the case's options, in the order of the table. */
+/* Sets the case's options, in the order of the table. The case may borrow what `texts` keeps. */
 static ls_status set_options(const json_t *row, ls_option_set *texts, ls_case *one)
 {
     size_t count;
@@ -44,10 +32,14 @@ static ls_status set_options(const json_t *row, ls_option_set *texts, ls_case *o
             !ls_option_applies(&table[i], one))
             continue;
         /* Devices as a number: the machine may have fewer. */
-        char *text = ls_option_of_row(&table[i], row, "cpu");
-        ls_status status = text && *text ? set_option(&table[i], text, texts, one) : LS_OK;
-        free(text);
-        LS_TRY(status);
+        ls_auto char *text = ls_option_of_row(&table[i], row, "cpu");
+        const ls_option_given *given = &texts->given[i];
+        if (!text || !*text)
+            continue;
+        LS_TRY(ls_option_set_append(texts, &table[i], text, NULL));
+        const ls_setting setting = {
+            .option = &table[i], .text = given->values[given->count - 1].text, .one = one};
+        LS_TRY(table[i].set(&setting));
     }
     return LS_OK;
 }
@@ -62,15 +54,6 @@ static bool find_platform(const json_t *row, ls_measured_case *out)
     if (*link)
         snprintf(out->platform, sizeof out->platform, "flat:%s", link);
     return true;
-}
-
-static bool is_known(const ls_measured_cases *cases, const ls_measured_case *one)
-{
-    for (size_t i = 0; i < cases->count; i++)
-        if (ls_case_same(&cases->items[i].config, &one->config) &&
-            strcmp(cases->items[i].platform, one->platform) == 0)
-            return true;
-    return false;
 }
 
 ls_status ls_measured_cases_open(const json_t *rows, size_t first, const ls_case *base,
@@ -100,7 +83,11 @@ ls_status ls_measured_cases_open(const json_t *rows, size_t first, const ls_case
             out->others++;
             continue;
         }
-        if (is_known(out, &one))
+        bool known = false;
+        for (size_t k = 0; k < out->count && !known; k++)
+            known = ls_case_same(&out->items[k].config, &one.config) &&
+                    strcmp(out->items[k].platform, one.platform) == 0;
+        if (known)
             continue;
         LS_TRY(ls_grow("cases", &out->items, out->count, sizeof one));
         memcpy(&out->items[out->count++], &one, sizeof one);

@@ -111,7 +111,7 @@ ls_status ls_nccl_allreduce(const ls_virtual_comm *comm, const ls_platform *plat
     const bool flat = platform->kind != LS_PLATFORM_TWO_LEVEL;
     const int per_host = flat ? 1 : devices_per_host;
     int hosts = 0, last = 0;
-    bool *there; /* [last + 1] hosts */
+    ls_auto bool *there = NULL; /* [last + 1] hosts */
     for (int rank = 0; rank < comm->size; rank++) {
         const int host = ls_virtual_number(comm->devices[rank]) / per_host;
         last = host > last ? host : last;
@@ -121,7 +121,6 @@ ls_status ls_nccl_allreduce(const ls_virtual_comm *comm, const ls_platform *plat
         there[ls_virtual_number(comm->devices[rank]) / per_host] = true;
     for (int host = 0; host <= last; host++)
         hosts += there[host];
-    free(there);
     const double bytes = (double)comm->extent.count * sizeof(float);
     *ns = ls_nccl_choose(comm->half, comm->size, hosts, bytes, platform->device,
                          flat ? platform->device : platform->net)

@@ -197,16 +197,6 @@ static ls_status make_played(const ls_predictor *predictor, const ls_case *given
     return LS_OK;
 }
 
-/* Whole periods. */
-static void round_steps(ls_plan_of_case *plan)
-{
-    const int64_t period = (int64_t)plan->job.update.period;
-    if (!period)
-        return;
-    plan->warmup = (plan->warmup + period - 1) / period * period;
-    plan->timed = (plan->timed + period - 1) / period * period;
-}
-
 ls_status ls_predictor_plan(ls_predictor *p, ls_workplace *workplace, const ls_case *given,
                             ls_case *played, ls_plan_of_case *out)
 {
@@ -218,7 +208,11 @@ ls_status ls_predictor_plan(ls_predictor *p, ls_workplace *workplace, const ls_c
     workplace->wires = NULL;
     LS_TRY(opened);
     out->oversubscribed = false;
-    round_steps(out);
+    const int64_t period = out->job.update.period; /* steps are whole periods */
+    if (period) {
+        out->warmup = (out->warmup + period - 1) / period * period;
+        out->timed = (out->timed + period - 1) / period * period;
+    }
     ls_status status = ls_status_first(check(p, out), take_library(p, given, out));
     if (!status)
         status = choose_on_file(p, out);

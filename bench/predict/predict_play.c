@@ -106,6 +106,14 @@ typedef struct play_room {
     double *end_ns, *factors, *ends, *sorted;
 } play_room;
 
+static void free_room(play_room *room)
+{
+    free(room->end_ns);
+    free(room->factors);
+    free(room->ends);
+    free(room->sorted);
+}
+
 static ls_status take_draw(const ls_unrolled *u, const double *end_ns, size_t warmup,
                            play_room *room, size_t number, ls_predicted *out)
 {
@@ -174,16 +182,6 @@ static ls_status play_draws(const ls_predictor *p, const ls_plan_of_case *plan,
     return LS_OK;
 }
 
-/* Without a spread all draws are the same one. */
-static size_t draws_of(const ls_predictor *p, const ls_durations *d, size_t devices)
-{
-    if (!d->spread_count)
-        return 1;
-    if (p->draws)
-        return (size_t)p->draws;
-    return devices > 256 ? 8 : 32;
-}
-
 /* Rounded up, as of `run`. */
 static ls_traffic per_step(ls_traffic sum, size_t steps)
 {
@@ -234,32 +232,6 @@ static ls_status play_other(const ls_predictor *p, const ls_plan_of_case *plan,
     return LS_OK;
 }
 
-static ls_status play_others(const ls_predictor *p, const ls_plan_of_case *plan,
-                             const ls_played_run *run, ls_unrolled *unrolled, play_room *room,
-                             ls_predicted *out)
-{
-    LS_TRY(ls_allocate("predict", &out->other_ms, p->other_count + 1, sizeof *out->other_ms));
-    for (size_t i = 0; i < p->other_count; i++)
-        LS_TRY(play_other(p, plan, run, &p->others[i], unrolled, room, &out->other_ms[i]));
-    return p->other_count ? ls_formulas_move(&unrolled->formulas, &unrolled->graph, &p->platform,
-                                             p->devices_per_host)
-                          : LS_OK;
-}
-
-/* Plays once more, with median durations, for the trace. */
-static ls_status trace_medians(const ls_predictor *p, const ls_plan_of_case *plan,
-                               const ls_played_run *run, const ls_play *play, play_room *room,
-                               ls_predicted *out)
-{
-    draw(p, ls_predictor_durations(p, plan), play, 0, 0, true, (size_t)(plan->warmup + plan->timed),
-         room->factors);
-    LS_TRY(ls_engine_play(p->engine, play, room->end_ns));
-    out->unsaved = ls_status_first(out->unsaved,
-                                   ls_virtual_trace_write(p->trace, play, ls_step_run_of(run->run),
-                                                          room->end_ns, (uint32_t)plan->warmup));
-    return LS_OK;
-}
-
 /* For other simulators, which have no flows. */
 static ls_status write_graph(const ls_predictor *p, const ls_play *play, ls_predicted *out)
 {
@@ -295,25 +267,32 @@ ls_status ls_predictor_play(const ls_predictor *p, const ls_plan_of_case *plan,
                     .devices_per_host = p->devices_per_host,
                     .cores = cores_of(p, plan),
                     .turn_ns = ls_predictor_durations(p, plan)->turn_ns};
-    ls_unrolled unrolled = {0};
-    play_room room = {0};
-    ls_status status = ls_unroll_steps(&what, &unrolled);
+    ls_closing(ls_unrolled_close) ls_unrolled unrolled = {0};
+    ls_closing(free_room) play_room room = {0};
+    const ls_status unrolls = ls_unroll_steps(&what, &unrolled);
     play.graph = &unrolled.graph;
-    out->draws = draws_of(p, what.durations, run->devices);
-    if (!status)
-        status = play_draws(p, plan, &unrolled, &play, (size_t)plan->warmup, &room, out);
-    if (!status)
-        status = play_others(p, plan, run, &unrolled, &room, out);
-    if (!status && (p->goal || p->chakra))
-        status = write_graph(p, &play, out);
-    if (!status && p->trace)
-        status = trace_medians(p, plan, run, &play, &room, out);
     out->activities = unrolled.graph.count;
     out->sent = per_step(unrolled.sent, out->steps);
-    free(room.end_ns);
-    free(room.factors);
-    free(room.ends);
-    free(room.sorted);
-    ls_unrolled_close(&unrolled);
-    return status;
+    out->draws = !what.durations->spread_count ? 1 /* without a spread all are the same */
+                 : p->draws                    ? (size_t)p->draws
+                 : run->devices > 256          ? 8
+                                               : 32;
+    LS_TRY(unrolls);
+    LS_TRY(play_draws(p, plan, &unrolled, &play, (size_t)plan->warmup, &room, out));
+    LS_TRY(ls_allocate("predict", &out->other_ms, p->other_count + 1, sizeof *out->other_ms));
+    for (size_t i = 0; i < p->other_count; i++)
+        LS_TRY(play_other(p, plan, run, &p->others[i], &unrolled, &room, &out->other_ms[i]));
+    if (p->other_count)
+        LS_TRY(ls_formulas_move(&unrolled.formulas, &unrolled.graph, &p->platform,
+                                p->devices_per_host));
+    if (p->goal || p->chakra)
+        LS_TRY(write_graph(p, &play, out));
+    if (!p->trace)
+        return LS_OK;
+    draw(p, what.durations, &play, 0, 0, true, (size_t)(plan->warmup + plan->timed), room.factors);
+    LS_TRY(ls_engine_play(p->engine, &play, room.end_ns)); /* once more, with median durations */
+    out->unsaved = ls_status_first(out->unsaved,
+                                   ls_virtual_trace_write(p->trace, &play, ls_step_run_of(run->run),
+                                                          room.end_ns, (uint32_t)plan->warmup));
+    return LS_OK;
 }

@@ -18,26 +18,25 @@
 static bool interval_of(const ls_predicted *p, const double *figures, double ci95[2])
 {
     enum { LEAST = 2 };
-    double *sorted = p->draws >= LEAST ? calloc(p->draws, sizeof *sorted) : NULL;
+    ls_auto double *sorted = p->draws >= LEAST ? calloc(p->draws, sizeof *sorted) : NULL;
     if (!sorted)
         return false;
     memcpy(sorted, figures, p->draws * sizeof *sorted);
     ls_statistics_sort(sorted, p->draws);
     ci95[0] = ls_statistics_quantile(sorted, p->draws, 0.025);
     ci95[1] = ls_statistics_quantile(sorted, p->draws, 0.975);
-    free(sorted);
     return true;
 }
 
 static ls_status put_time(json_t *row, const ls_plan_of_case *plan, const ls_predicted *p)
 {
     const size_t count = p->draws * p->steps;
-    double *sorted, ci95[2];
+    ls_auto double *sorted = NULL;
+    double ci95[2];
     ls_statistics s;
     LS_TRY(ls_allocate("row", &sorted, count, sizeof *sorted));
     memcpy(sorted, p->step_ms, count * sizeof *sorted);
     ls_statistics_compute(sorted, count, &s);
-    free(sorted);
     const double batch_s = (double)plan->job.batch * 1e3;
     const bool mean = plan->job.update.period > 1;
     ls_put_time_step_ms_mean(row, s.mean);
@@ -56,16 +55,6 @@ static ls_status put_time(json_t *row, const ls_plan_of_case *plan, const ls_pre
         ls_put_time_samples_per_s_mean_ci95(
             row, ls_interval_value(batch_s / ci95[1], batch_s / ci95[0]));
     return LS_OK;
-}
-
-static void put_memory(json_t *row, const ls_plan_of_case *plan, const ls_predicted *p)
-{
-    for (size_t i = 0; i < p->devices; i++) {
-        char text[32];
-        const ls_device_name *name =
-            i < plan->device_count ? &plan->devices[i] : &plan->variable_device;
-        ls_row_add_memory(row, ls_device_name_text(name, text), &p->ledgers[i], p->memory[i].bytes);
-    }
 }
 
 /* Durations by a rate of FLOPs. */
@@ -132,7 +121,7 @@ static ls_status put_pipeline(json_t *row, const ls_plan_of_case *plan, const ls
     const ls_schedule schedule = ls_replicated_schedule(&plan->job, 0, LS_FULL);
     const size_t stages = (size_t)schedule.stages, steps = p->draws * p->steps;
     double all_ms = 0;
-    ls_time_profile *profiles;
+    ls_auto ls_time_profile *profiles = NULL;
     ls_bubble bubble;
     LS_TRY(ls_allocate("predict", &profiles, stages, sizeof *profiles));
     for (size_t i = 0; i < steps; i++)
@@ -145,11 +134,10 @@ static ls_status put_pipeline(json_t *row, const ls_plan_of_case *plan, const ls
         const uint64_t all = (uint64_t)llround(all_ms * 1e6 / (double)steps);
         profiles[s].ns[LS_TIME_IDLE] += all > busy ? all - busy : 0;
     }
-    ls_status status = ls_bubble_measure(&schedule, profiles, &bubble);
-    free(profiles);
-    if (!status && all_ms > 0)
+    LS_TRY(ls_bubble_measure(&schedule, profiles, &bubble));
+    if (all_ms > 0)
         ls_row_put_pipeline(row, &plan->job, &bubble);
-    return status;
+    return LS_OK;
 }
 
 ls_status ls_predicted_row(const ls_predictor *predictor, const ls_workplace *workplace,
@@ -179,7 +167,11 @@ ls_status ls_predicted_row(const ls_predictor *predictor, const ls_workplace *wo
     if (!error && plan->job.exchange.allreduce->formula && /* else only the library knows it */
         (p->sent.messages_sent || p->formula.messages_sent))
         ls_row_put_traffic(row, &p->sent, &p->formula);
-    put_memory(row, plan, p);
+    for (size_t i = 0; i < p->devices; i++) {
+        const ls_device_name *name =
+            i < plan->device_count ? &plan->devices[i] : &plan->variable_device;
+        ls_row_add_memory(row, ls_device_name_text(name, text), &p->ledgers[i], p->memory[i].bytes);
+    }
     put_prediction(row, predictor, plan, p);
     if (status)
         json_decref(row);

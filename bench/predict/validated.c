@@ -20,18 +20,6 @@ static bool is_timed(const json_t *row)
            ls_row_real(row, LS_F_time_step_ms_median) > 0;
 }
 
-/* The latest measured row of the case, on this machine; NULL if there is none. */
-static const json_t *find_measured(const ls_validations *v, const json_t *row)
-{
-    for (size_t i = json_array_size(v->measured); i-- > 0;) {
-        const json_t *other = json_array_get(v->measured, i);
-        if (ls_row_same_case(row, other, LS_BUT_REPEATS, false) &&
-            !ls_row_other_machine(row, other, LS_OF_MACHINE))
-            return other;
-    }
-    return NULL;
-}
-
 /* The row's pace (ls_row_pace); without an interval its ends are the step itself. */
 static ls_interval pace_of(const json_t *row)
 {
@@ -43,7 +31,13 @@ static ls_interval pace_of(const json_t *row)
 
 static ls_status add(ls_validations *v, json_t *row, bool *added)
 {
-    const json_t *measured = find_measured(v, row);
+    const json_t *measured = NULL; /* the latest row of the case, on this machine */
+    for (size_t i = json_array_size(v->measured); i-- > 0 && !measured;) {
+        const json_t *other = json_array_get(v->measured, i);
+        if (ls_row_same_case(row, other, LS_BUT_REPEATS, false) &&
+            !ls_row_other_machine(row, other, LS_OF_MACHINE))
+            measured = other;
+    }
     *added = measured;
     if (!measured)
         return LS_OK;

@@ -4,7 +4,6 @@
 
 #include "bench/rows/row.h"
 #include "bench/statistics/statistics.h"
-#include "common/base/grow.h"
 #include "validated_rows.h"
 
 #include <math.h>

@@ -3,7 +3,7 @@
  * with it, or later, to the receiver's. */
 #include "common/base/whole_file.h"
 #include "bench/predict/predict_parts.h"
-#include "bench/trace/write.h"
+#include "bench/trace/whole.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -100,14 +100,6 @@ static void write_line(ls_progress *p, uint64_t now_ns, char line[LINE_SIZE])
         snprintf(line + used, LINE_SIZE - used, "  loss %.3g", p->loss);
 }
 
-static size_t terminal_width(const ls_progress *p)
-{
-    struct winsize size;
-    if (ioctl(fileno(p->stream), TIOCGWINSZ, &size) != 0 || size.ws_col == 0)
-        return DEFAULT_WIDTH;
-    return size.ws_col;
-}
-
 static void show(ls_progress *p, uint64_t now_ns)
 {
     char line[LINE_SIZE];
@@ -116,8 +108,10 @@ static void show(ls_progress *p, uint64_t now_ns)
     p->shown_ns = now_ns;
     p->stale = false;
     if (p->terminal) {
-        const size_t width = terminal_width(p) - 1; /* the last column would wrap */
-        size_t shown = 0, bytes = 0;                /* characters, and their bytes */
+        struct winsize size;
+        const bool known = ioctl(fileno(p->stream), TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+        const size_t width = (known ? size.ws_col : DEFAULT_WIDTH) - 1; /* the last would wrap */
+        size_t shown = 0, bytes = 0; /* characters, and their bytes */
         for (; line[bytes] && shown < width; shown++)
             bytes += ls_escape_step(line + bytes);
         const size_t blank = p->drawn > shown && p->drawn <= width ? p->drawn - shown : 0;

@@ -7,6 +7,7 @@
 #include "bench/regress/ratio_test.h"
 
 #include "bench/statistics/statistics.h"
+#include "common/base/grow.h"
 
 #include <math.h>
 #include <stdint.h>
@@ -131,9 +132,8 @@ ls_status ls_ratio_look(const ls_ratio_test *test, const double *logs, size_t n,
     *out = (ls_ratio_result){.ratio = NAN, .ci95 = {NAN, NAN}, .blocks = n};
     if (n == 0)
         return LS_OK;
-    double *means = malloc((2 * most + 1) * sizeof *means);
-    if (!means)
-        return ls_fail_memory("ratios", 2 * most * sizeof *means);
+    ls_auto double *means = NULL;
+    LS_TRY(ls_allocate("ratios", &means, 2 * most + 1, sizeof *means));
     double *space = means + most;
     size_t count = 0;
     for (size_t i = 0; i < n; i++)
@@ -153,7 +153,6 @@ ls_status ls_ratio_look(const ls_ratio_test *test, const double *logs, size_t n,
         memcpy(means, logs, n * sizeof *means);
         out->more = blocks_more(fabs(fabs(centre) - limit), p, deviation_of(means, n, centre), n);
     }
-    free(means);
     return LS_OK;
 }
 

@@ -77,15 +77,13 @@ ls_status ls_regress_run(const ls_regress_task *task, int side, const char *cons
     const char *const *const parts[] = {before, head, (const char *const *)task->options, tail,
                                         after};
     size_t n = 0;
-    char **argv;
+    ls_auto char **argv = NULL;
     LS_TRY(ls_allocate("options", &argv, task->option_count + 16, sizeof *argv));
     for (size_t part = 0; part < sizeof parts / sizeof *parts; part++)
         for (size_t i = 0; parts[part] && parts[part][i]; i++)
             if (parts[part] != after || !ls_regress_is_given(task, after[i]))
                 argv[n++] = (char *)(size_t)parts[part][i];
-    ls_status status = ls_child_run(argv, NULL, false, limit_ns, out);
-    free(argv);
-    return status;
+    return ls_child_run(argv, NULL, false, limit_ns, out);
 }
 
 /* Runs a block, and appends its rows. */
@@ -237,25 +235,23 @@ static ls_status run_pair(turns *t, uint64_t number)
 /* Tests all undecided cases; *open: how many remain undecided. */
 static ls_status look(turns *t, ls_ratio_test *test, double share, size_t *open)
 {
-    ls_status status = LS_OK;
     *open = 0;
-    for (size_t i = 0; i < t->regress->count && !status; i++) {
+    for (size_t i = 0; i < t->regress->count; i++) {
         ls_regress_case *one = &t->regress->cases[i];
         const size_t n = one->logs[LS_NEW].count;
-        double *ratios;
+        ls_auto double *ratios = NULL;
         if (one->decided)
             continue;
         LS_TRY(ls_allocate("ratios", &ratios, n, sizeof *ratios));
         for (size_t k = 0; k < n; k++)
             ratios[k] = one->logs[LS_NEW].items[k] - one->logs[LS_BASE].items[k];
-        status = ls_ratio_look(test, ratios, n, share, &one->result);
-        free(ratios);
+        LS_TRY(ls_ratio_look(test, ratios, n, share, &one->result));
         one->seconds = (double)(ls_clock_ns() - t->begin) * 1e-9;
         one->decided = one->result.verdict != LS_VERDICT_CANNOT_TELL;
         *open += !one->decided;
     }
     test->spent = share;
-    return status;
+    return LS_OK;
 }
 
 static size_t fewest_blocks(const ls_regress *regress)

@@ -4,7 +4,6 @@
 
 #include "bench/output/format.h"
 #include "bench/report/template.h"
-#include "common/base/escape.h"
 #include "common/base/whole_file.h"
 
 #include <ctype.h>

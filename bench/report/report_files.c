@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Report; see report.h: creates the folder, draws the figures, and writes the files. */
 #include "bench/output/rows_file.h"
+#include "common/base/grow.h"
 #include "common/base/whole_file.h"
 #include "bench/report/draw.h"
 #include "bench/report/pictures.h"
@@ -17,22 +18,17 @@ static void clear_folder(const char *folder)
 {
     static const char *const endings[] = {"svg", "png", "pdf", "csv"};
     static const char before[] = "<figure id=\"";
-    char *path, *page = NULL;
-    if (asprintf(&path, "%s/index.html", folder) >= 0) {
-        page = ls_draw_read(path);
-        free(path);
-    }
+    ls_auto char *index = NULL;
+    ls_auto char *page = asprintf(&index, "%s/index.html", folder) < 0 ? NULL : ls_draw_read(index);
     for (const char *at = page; at && (at = strstr(at, before));) {
         at += strlen(before);
         const int length = (int)strspn(at, "abcdefghijklmnopqrstuvwxyz-0123456789");
         for (size_t i = 0; at[length] == '"' && i < sizeof endings / sizeof *endings; i++) {
-            if (asprintf(&path, "%s/%.*s.%s", folder, length, at, endings[i]) < 0)
-                continue;
-            unlink(path);
-            free(path);
+            ls_auto char *path = NULL;
+            if (asprintf(&path, "%s/%.*s.%s", folder, length, at, endings[i]) >= 0)
+                unlink(path);
         }
     }
-    free(page);
 }
 
 /* A file of a template. */
@@ -52,12 +48,10 @@ static ls_status fill(FILE *stream, void *context)
 static ls_status put(const char *folder, const char *name, const char *ending,
                      ls_status (*write)(FILE *stream, void *of), const void *of)
 {
-    char *path;
+    ls_auto char *path = NULL;
     if (asprintf(&path, "%s/%s%s", folder, name, ending) < 0)
         return ls_fail_memory("--out", strlen(name));
-    ls_status status = ls_whole_file("--out", path, write, (void *)(size_t)of);
-    free(path);
-    return status;
+    return ls_whole_file("--out", path, write, (void *)(size_t)of);
 }
 
 static ls_status put_texts(const json_t *rows, const json_t *values, const json_t *figures,
@@ -78,8 +72,8 @@ ls_status ls_report_write(ls_results *results, const json_t *rows, const ls_repo
 {
     LS_TRY(ls_folder_make("--out", options->out));
     clear_folder(options->out);
-    json_t *left_out = json_copy((json_t *)(size_t)options->notes);
-    json_t *figures = NULL, *values = json_object();
+    json_auto_t *left_out = json_copy((json_t *)(size_t)options->notes);
+    json_auto_t *figures = NULL, *values = json_object();
     ls_page page = {results, rows, left_out, options};
     ls_status status = ls_page_open(&page);
     if (!status)
@@ -104,8 +98,5 @@ ls_status ls_report_write(ls_results *results, const json_t *rows, const ls_repo
             json_pack("{s:b,s:f}", "bare", (int)options->bare, "letters", options->letters));
     if (!status && !drawn)
         drawn = ls_draw(figures, options->out, LS_PICTURE_PDF);
-    json_decref(values);
-    json_decref(figures);
-    json_decref(left_out);
     return ls_status_first(status, drawn);
 }

@@ -64,16 +64,6 @@ static bool fits(const char *name, const char *patterns)
     return false;
 }
 
-static bool is_listed(const char *variable)
-{
-    char name[NAME_MOST];
-    const size_t length = strcspn(variable, "=");
-    if (!variable[length])
-        return false;
-    snprintf(name, sizeof name, "%.*s", (int)(length < NAME_MOST ? length : NAME_MOST), variable);
-    return fits(name, listed) && !fits(name, left_out);
-}
-
 /* Printable ASCII, of at most TEXT_MOST characters. */
 static void make_safe(const char *bytes, size_t length, char text[TEXT_MOST])
 {
@@ -95,7 +85,8 @@ json_t *ls_environment_build(FILE *stream)
     char *text = NULL, name[TEXT_MOST], shown[TEXT_MOST];
     while (getdelim(&text, &size, 0, stream) > 0) {
         const size_t length = strcspn(text, "=");
-        if (!is_listed(text))
+        snprintf(name, NAME_MOST, "%.*s", (int)(length < NAME_MOST ? length : NAME_MOST), text);
+        if (!text[length] || !fits(name, listed) || fits(name, left_out))
             continue;
         make_safe(text, length, name);
         make_safe(text + length + 1, strlen(text + length + 1), shown);

@@ -33,8 +33,8 @@ static ls_status measure(ls_bench *bench, double *flops_per_s)
     const bool gpu = ls_device_describe(bench->device)->name.kind == LS_DEVICE_GPU;
     const size_t elements = gpu ? largest_on_gpu : largest;
     float *memory = NULL;
-    double best = 0;
     ls_status status = ls_bench_floats(bench, 3 * elements, &memory);
+    *flops_per_s = 0;
     for (const size_t(*size)[3] = gpu ? sizes_on_gpu : sizes; **size && !status; size++) {
         const ls_gemm_args args = {.m = (int64_t)(*size)[0],
                                    .n = (int64_t)(*size)[1],
@@ -48,13 +48,11 @@ static ls_status measure(ls_bench *bench, double *flops_per_s)
         if (!status)
             status = ls_bench_time(bench, &op, 1, ROUNDS, &ns);
         if (!status) /* the fast end, since noise only slows down */
-            best = fmax(best,
-                        2.0 * (double)args.m * (double)args.n * (double)args.k / (ns.p10 * 1e-9));
+            *flops_per_s = fmax(*flops_per_s, 2.0 * (double)args.m * (double)args.n *
+                                                  (double)args.k / (ns.p10 * 1e-9));
         ls_op_free(op);
     }
     ls_device_release(bench->device, memory);
-    if (!status)
-        *flops_per_s = best;
     return status;
 }
 

@@ -407,19 +407,6 @@ static void put_provenance(const ls_row_facts *f, json_t *row)
     ls_put_provenance_ci95(row, ls_statistics_meaning());
 }
 
-/* The figures of timed steps. */
-static void put_times(const ls_row_facts *f, const ls_run_info *info, json_t *row)
-{
-    ls_row_note(f, row);
-    put_time(f, info, row);
-    ls_row_put_noise(f, row);
-    ls_waterfall_put(row, f->trial->profile.part_ms);
-    put_gap(f, row);
-    ls_row_put_pipeline(row, &f->plan->job, &f->trial->profile.bubble);
-    if (ls_row_group(row, LS_G_waterfall)) /* known on all ranks */
-        put_device_loads(f, row);
-}
-
 ls_status ls_row_build(const ls_row_facts *f, json_t **out)
 {
     const ls_trial *trial = f->trial;
@@ -433,12 +420,17 @@ ls_status ls_row_build(const ls_row_facts *f, json_t **out)
     if (trial)
         trial->session.run->functions->describe(trial->session.run, &info);
     if (trial && trial->timed.done && !f->verdict->failed && !f->error &&
-        (!f->gate || f->gate->pass) && !request->verify)
-        put_times(f, &info, row);
-    ls_row_put_exchange(f, row);
-    if (trial)
-        ls_row_put_train(f, row);
-    ls_row_put_kept(f, row);
+        (!f->gate || f->gate->pass) && !request->verify) {
+        ls_row_note(f, row);
+        put_time(f, &info, row);
+        ls_row_put_noise(f, row);
+        ls_waterfall_put(row, trial->profile.part_ms);
+        put_gap(f, row);
+        ls_row_put_pipeline(row, &f->plan->job, &trial->profile.bubble);
+        if (ls_row_group(row, LS_G_waterfall)) /* known on all ranks */
+            put_device_loads(f, row);
+    }
+    ls_row_put_trained(f, row);
     if (f->gate)
         put_equivalence(f, row);
     if (trial) {

@@ -41,12 +41,8 @@ ls_status ls_row_build(const ls_row_facts *facts, json_t **out);
 /** Sets the group `case`: what distinguishes the case from others. */
 void ls_row_put_case(const ls_row_facts *facts, json_t *row);
 
-/** Sets the group `train`: what the trial's training reached (row_train.c). */
-void ls_row_put_train(const ls_row_facts *facts, json_t *row);
-/** Checkpoints, and changes of members (row_kept.c). */
-void ls_row_put_kept(const ls_row_facts *facts, json_t *row);
-/** Writes what replicas that update alone exchange at ends of periods. */
-void ls_row_put_exchange(const ls_row_facts *facts, json_t *row);
+/** Sets what training reached: `exchange`, `train`, `checkpoint`, `elastic` (row_train.c). */
+void ls_row_put_trained(const ls_row_facts *facts, json_t *row);
 
 /** The group `case` alone; owned by the caller. */
 json_t *ls_row_case(const ls_row_facts *facts);
@@ -63,7 +59,7 @@ void ls_row_put_traffic(json_t *row, const ls_traffic *sent, const ls_traffic *f
 json_t *ls_row_add_memory(json_t *row, const char *device, const ls_memory_ledger *ledger,
                           const size_t formula[LS_MEMORY_USES]);
 
-/** Sets the group `memory` of a trial's row (row_memory.c). */
+/** Sets the group `memory` of a trial's row. */
 void ls_row_put_memory(const ls_row_facts *facts, json_t *row);
 
 /** The rate of each whole device in the tenth percentile of the steps, in the model's FLOPs per

@@ -22,21 +22,17 @@ static int64_t slice_of(const ls_plan_of_case *plan, int64_t i)
         d = ls_ps_worker_on(job, (int)i);
     if (d < 0) /* a server */
         return 0;
-    int64_t first = d, last = d + 1, parts = n;
-    if (job->exact.on) { /* whole shards */
-        parts = job->exact.shards < job->batch ? job->exact.shards : job->batch;
-        const int exchanges = ls_slice_exchanges(job);
-        int64_t sum = 0;
-        for (int e = 0; e < exchanges; e++) {
-            const int64_t number = ls_slice_number(job, (int)d, e);
-            first = ls_slice_begin(parts, number, n * exchanges);
-            last = ls_slice_begin(parts, number + 1, n * exchanges);
-            sum +=
-                ls_slice_begin(job->batch, last, parts) - ls_slice_begin(job->batch, first, parts);
-        }
-        return sum;
+    const bool exact = job->exact.on; /* then a slice has whole shards */
+    const int64_t shards = job->exact.shards < job->batch ? job->exact.shards : job->batch;
+    const int64_t parts = exact ? shards : n, exchanges = exact ? ls_slice_exchanges(job) : 1;
+    int64_t sum = 0;
+    for (int e = 0; e < exchanges; e++) {
+        const int64_t number = exact ? ls_slice_number(job, (int)d, e) : d;
+        const int64_t first = ls_slice_begin(parts, number, n * exchanges);
+        const int64_t last = ls_slice_begin(parts, number + 1, n * exchanges);
+        sum += ls_slice_begin(job->batch, last, parts) - ls_slice_begin(job->batch, first, parts);
     }
-    return ls_slice_begin(job->batch, last, parts) - ls_slice_begin(job->batch, first, parts);
+    return sum;
 }
 
 /* The resolved placement of the first replica, balanced or named: "dense0=cpu:0,relu0=cpu:0,...".
@@ -78,15 +74,6 @@ static void put_rate(const ls_case *c, const ls_rate_schedule *s, json_t *row)
         ls_put_case_lr_wsd_decay_steps(row, s->down);
 }
 
-/* A value of --recompute. */
-static const char *recompute_text(int drops, char *text, size_t size)
-{
-    if (drops < LS_REPEAT_FULL + 1)
-        return drops == LS_REPEAT_NORMS ? "mlp" : "full";
-    snprintf(text, size, "%d", drops);
-    return text;
-}
-
 /* Length of the training, optimizer and data. */
 static void put_training(const ls_row_facts *f, json_t *row)
 {
@@ -117,8 +104,12 @@ static void put_training(const ls_row_facts *f, json_t *row)
     ls_put_case_optimizer(row, ls_optimizer_text(&job->update.optimizer, text, sizeof text));
     if (job->accumulation.pieces > 1)
         ls_put_case_gradient_accumulation_steps(row, job->accumulation.pieces);
-    if (job->drops)
-        ls_put_case_recompute(row, recompute_text(job->drops, text, sizeof text));
+    if (job->drops) {
+        snprintf(text, sizeof text, "%d", job->drops);
+        ls_put_case_recompute(row, job->drops > LS_REPEAT_FULL     ? text
+                                   : job->drops == LS_REPEAT_NORMS ? "mlp"
+                                                                   : "full");
+    }
     if (job->update.clip > 0)
         ls_put_case_clip(row, job->update.clip);
     put_rate(c, &job->update.schedule, row);

@@ -133,18 +133,6 @@ static void join_field(const json_t *rows, ls_field_number field)
                                                               : join_texts(values));
 }
 
-/* Appends the other ranks' elements to rank 0's list. */
-static void join_group(const json_t *rows, ls_group_number group)
-{
-    json_t *element;
-    size_t i;
-    for (size_t r = 1; r < json_array_size(rows); r++)
-        json_array_foreach(ls_row_group(json_array_get(rows, r), group), i, element)
-        {
-            json_object_update(ls_row_make(json_array_get(rows, 0), group), element);
-        }
-}
-
 /* The three fields come from the device that lost most to others. */
 static void join_noise(const json_t *rows, bool shared)
 {
@@ -165,13 +153,19 @@ static void join_noise(const json_t *rows, bool shared)
 
 void ls_rows_join(const json_t *rows, bool shared)
 {
+    json_t *element;
+    size_t k;
     join_noise(rows, shared);
     for (int i = 0; i < LS_FIELDS; i++)
         if (ls_fields[i].join != LS_JOIN_FIRST)
             join_field(rows, (ls_field_number)i);
-    for (int i = 0; i < LS_FIELD_GROUPS; i++)
+    for (ls_group_number i = 0; i < LS_FIELD_GROUPS; i++) /* other ranks' elements, appended */
         if (ls_field_groups[i].join == LS_JOIN_CONCAT)
-            join_group(rows, (ls_group_number)i);
+            for (size_t r = 1; r < json_array_size(rows); r++)
+                json_array_foreach(ls_row_group(json_array_get(rows, r), i), k, element)
+                {
+                    json_object_update(ls_row_make(json_array_get(rows, 0), i), element);
+                }
 }
 
 static void join(const json_t *rows, const json_t *hosts)

@@ -1,19 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* The group `train` of a row: losses, learning rates, accuracy; see row.h. */
+/* What a trial's training reached, saved and took; see row.h. */
 #include "bench/row/row.h"
-#include "bench/rows/put.h"
-#include "common/kernel/step_inline.h"
 
-/* The learning rates: a function of the step, which of servers is a worker's. */
-static void put_learning_rates(const ls_row_facts *f, json_t *row)
-{
-    ls_rate_schedule schedule = f->plan->job.update.schedule;
-    const uint64_t first = f->plan->job.start + (uint64_t)f->plan->warmup;
-    schedule.updates = 1;
-    ls_put_train_lr_last(row, ls_rate_of_step(&schedule, f->trial->learned.step_last));
-    for (size_t i = 0; i < f->trial->learned.losses_kept; i++)
-        ls_row_append(row, LS_F_train_lrs, json_real(ls_rate_of_step(&schedule, first + i)));
-}
+#include "bench/rows/put.h"
+#include "bench/train/session.h"
+#include "common/kernel/step_inline.h"
 
 /* Targets of the last step's batch. */
 static void put_targets(const ls_row_facts *f, json_t *row)
@@ -33,14 +24,19 @@ static void put_targets(const ls_row_facts *f, json_t *row)
     ls_put_train_targets(row, targets);
 }
 
-void ls_row_put_train(const ls_row_facts *f, json_t *row)
+static void put_train(const ls_row_facts *f, json_t *row)
 {
     const ls_learned *learned = &f->trial->learned;
     const ls_case *c = f->plan->config;
     if (f->trial->session.step > f->plan->job.start) {
         ls_put_train_loss_first(row, learned->loss_first);
         ls_put_train_loss_last(row, learned->loss_last);
-        put_learning_rates(f, row);
+        ls_rate_schedule schedule = f->plan->job.update.schedule;
+        const uint64_t first = f->plan->job.start + (uint64_t)f->plan->warmup;
+        schedule.updates = 1; /* a function of the step, which of servers is a worker's */
+        ls_put_train_lr_last(row, ls_rate_of_step(&schedule, learned->step_last));
+        for (size_t i = 0; i < learned->losses_kept; i++)
+            ls_row_append(row, LS_F_train_lrs, json_real(ls_rate_of_step(&schedule, first + i)));
         if (f->plan->job.sampling.ragged)
             put_targets(f, row);
         if (f->plan->job.update.clip > 0)
@@ -61,7 +57,8 @@ void ls_row_put_train(const ls_row_facts *f, json_t *row)
         ls_put_train_target_accuracy(row, c->target);
 }
 
-void ls_row_put_exchange(const ls_row_facts *f, json_t *row)
+/* What replicas that update alone exchange at ends of periods. */
+static void put_exchange(const ls_row_facts *f, json_t *row)
 {
     if (!f->plan->job.update.period || !ls_strategy_reduces(f->plan->strategy))
         return;
@@ -72,4 +69,88 @@ void ls_row_put_exchange(const ls_row_facts *f, json_t *row)
     }
     if (f->gate && f->gate->exchanges)
         ls_put_exchange_replicas_equal(row, !f->gate->replicas_differ);
+}
+
+static void put_checkpoint(const ls_row_facts *f, json_t *row)
+{
+    const ls_saved *saved = f->trial ? &f->trial->saved : NULL;
+    if (saved && saved->count) {
+        ls_put_checkpoint_step(row, saved->step);
+        ls_put_checkpoint_bytes(row, saved->bytes);
+        ls_put_checkpoint_count(row, saved->count);
+        ls_put_checkpoint_blocked_ms(row, (double)saved->time_ns * 1e-6);
+    }
+    if (ls_plan_resumes(f->workplace))
+        ls_put_checkpoint_resumed_step(row, f->plan->job.start);
+}
+
+/* Changes of members. */
+static void put_elastic(const ls_row_facts *f, json_t *row)
+{
+    const ls_elastic *all = f->plan->elastic;
+    const ls_changes *changes = f->trial ? &f->trial->changes : NULL;
+    uint64_t moved = 0;
+    if (!changes || !changes->end)
+        return;
+    for (size_t i = changes->begin; i < changes->end; i++) {
+        json_t *event = ls_row_make(row, LS_G_elastic_events);
+        ls_put_elastic_events_step(event, all->events[i].step);
+        ls_put_elastic_events_kind(event, ls_elastic_words[all->events[i].kind]);
+        ls_put_elastic_events_replica(event, all->events[i].replica);
+        ls_put_elastic_events_members(event, changes->members[i]);
+        ls_put_elastic_events_moved_bytes(event, changes->moved_bytes[i]);
+        moved += changes->moved_bytes[i];
+    }
+    ls_put_elastic_moved_bytes(row, moved);
+    ls_put_elastic_paused_ms(row, (double)changes->paused_ns * 1e-6);
+    ls_put_elastic_void_steps(row, changes->void_steps);
+}
+
+void ls_row_put_trained(const ls_row_facts *f, json_t *row)
+{
+    put_exchange(f, row);
+    if (f->trial)
+        put_train(f, row);
+    put_checkpoint(f, row);
+    put_elastic(f, row);
+}
+
+/* ---- Memory ---------------------------------------------------------------------------------- */
+
+json_t *ls_row_add_memory(json_t *row, const char *name, const ls_memory_ledger *ledger,
+                          const size_t formula[LS_MEMORY_USES])
+{
+    json_t *device = ls_row_make(row, LS_G_memory_devices);
+    size_t peak = 0;
+    ls_put_memory_devices_device(device, name);
+    for (int use = 0; use < LS_MEMORY_USES; use++) {
+        ls_row_put_int(device, (ls_field_number)(LS_F_memory_devices_parameters + use),
+                       (int64_t)ledger->in_use[use]);
+        ls_row_put_int(device, (ls_field_number)(LS_F_memory_devices_formula_parameters + use),
+                       (int64_t)formula[use]);
+        peak += formula[use];
+    }
+    ls_put_memory_devices_formula_peak(device, peak);
+    for (int type = 0; type < LS_MEMORY_TYPES; type++)
+        ls_row_put_int(device, (ls_field_number)(LS_F_memory_devices_types_float32 + type),
+                       (int64_t)ledger->of_type[type]);
+    ls_put_memory_devices_reserved(device, ledger->reserved);
+    ls_put_memory_devices_peak(device, ledger->in_use_peak);
+    return device;
+}
+
+void ls_row_put_memory(const ls_row_facts *f, json_t *row)
+{
+    const ls_trial *trial = f->trial;
+    ls_run *run = trial->session.run;
+    for (size_t i = 0; i < trial->session.device_count; i++) {
+        const ls_memory_formula formula = run->functions->memory(run, i);
+        json_t *device = ls_row_add_memory(row, ls_device_describe(trial->session.devices[i])->text,
+                                           &trial->reported.ledgers[i], formula.bytes);
+        ls_put_memory_devices_allocations(device, trial->reported.ledgers[i].allocations);
+    }
+    if (trial->timed.done)
+        ls_put_memory_growth_per_step(row, ls_growth_per_step(&trial->growth));
+    if (trial->reported.rss_peak && !f->shared)
+        ls_put_memory_rss_peak(row, trial->reported.rss_peak);
 }

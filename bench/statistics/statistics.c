@@ -166,37 +166,36 @@ ls_status ls_statistics_interval(const double *samples, const size_t *ends, size
     ci95[0] = ci95[1] = NAN;
     if (n < 2)
         return LS_OK;
-    member *x = calloc(n + 1, sizeof *x);
-    size_t *times = calloc((LANDMARKS + 1) * (blocks + 1), sizeof *times);
-    double *medians = calloc(RESAMPLES + n, sizeof *medians);
-    const bool enough = x && times && medians;
-    for (size_t i = 0, b = 0; i < n && enough; i++) {
+    ls_auto member *x = NULL;
+    ls_auto size_t *times = NULL;
+    ls_auto double *medians = NULL;
+    LS_TRY(ls_allocate("statistics", &x, n + 1, sizeof *x));
+    LS_TRY(ls_allocate("statistics", &times, (LANDMARKS + 1) * (blocks + 1), sizeof *times));
+    LS_TRY(ls_allocate("statistics", &medians, RESAMPLES + n, sizeof *medians));
+    for (size_t i = 0, b = 0; i < n; i++) {
         while (i >= ends[b])
             b++;
         x[i] = (member){samples[i], b};
         medians[i] = samples[i]; /* all samples are one block */
     }
-    if (enough && blocks > 1) {
+    if (blocks > 1) {
         sorted_steps sorted = {.steps = x, .n = n, .blocks = blocks, .before = times + blocks};
         qsort(x, n, sizeof *x, compare_doubles); /* sorts by time, the first field */
         count_before(&sorted, times);
         resample(&sorted, ends, times, medians);
-    } else if (enough) {
+    } else {
         ls_statistics_sort(medians, n);
     }
-    for (int end = 0; end < 2 && enough; end++)
+    for (int end = 0; end < 2; end++)
         ci95[end] =
             ls_statistics_quantile(medians, blocks > 1 ? RESAMPLES : n, end ? 0.975 : 0.025);
-    free(medians);
-    free(times);
-    free(x);
-    return enough ? LS_OK : ls_fail_memory("statistics", n * sizeof *x);
+    return LS_OK;
 }
 
 ls_status ls_statistics_rate_interval(const ls_worked *work, size_t blocks, double ci95[2])
 {
     const ls_random random = ls_random_stream(1, "bootstrap");
-    double *rates;
+    ls_auto double *rates = NULL;
     ci95[0] = ci95[1] = NAN;
     if (blocks < 2)
         return LS_OK;
@@ -214,7 +213,6 @@ ls_status ls_statistics_rate_interval(const ls_worked *work, size_t blocks, doub
     ls_statistics_sort(rates, RESAMPLES);
     ci95[0] = ls_statistics_quantile(rates, RESAMPLES, 0.025);
     ci95[1] = ls_statistics_quantile(rates, RESAMPLES, 0.975);
-    free(rates);
     return LS_OK;
 }
 

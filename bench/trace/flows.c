@@ -71,12 +71,6 @@ static int lane_of(const ls_trace *t, int channel, int rank, int own)
     return own;
 }
 
-static bool is_shown(const ls_whole_trace *whole, const ls_trace_message *m, bool synchronous)
-{
-    const int32_t step = whole->trace.slices[m->slice].step;
-    return synchronous ? step >= 1 && step <= (int32_t)whole->steps : step >= 0;
-}
-
 /* A copy's other end is the lane of the other member. */
 static ls_flow flow_of_copy(const ls_trace *t, const ls_trace_message *m)
 {
@@ -117,7 +111,8 @@ ls_status ls_whole_trace_flows(ls_whole_trace *whole, bool synchronous)
     for (size_t i = 0; i < t->message_count; i++) {
         const ls_trace_message *m = &t->messages[i];
         const bool second = whole->other[i] >= 0 && !m->sends;
-        if (second || !is_shown(whole, m, synchronous))
+        const int32_t step = t->slices[m->slice].step, last = (int32_t)whole->steps;
+        if (second || step < synchronous || (synchronous && step > last))
             continue;
         whole->flows[whole->flow_count++] =
             m->channel == LS_TRACE_COPY ? flow_of_copy(t, m) : flow_of(whole, i);

@@ -89,16 +89,6 @@ static step_back latest_peer(const ls_whole_trace *whole, int64_t wait)
     return latest;
 }
 
-/* Marks a slice on the path, clipped to the window. */
-static void mark(ls_whole_trace *whole, int64_t slice)
-{
-    const ls_trace_slice *s = at(whole, slice);
-    const uint64_t begin = s->begin_ns > whole->begin_ns ? s->begin_ns : whole->begin_ns;
-    whole->critical[slice] = true;
-    if (s->end_ns > begin)
-        whole->path.ns[s->kind == LS_STRETCH_EVENT ? LS_TIME_WAIT : s->use] += s->end_ns - begin;
-}
-
 /* What ended a wait; slice -1 if unknown. */
 static step_back cause_of(const ls_whole_trace *whole, int64_t slice)
 {
@@ -113,27 +103,27 @@ static step_back cause_of(const ls_whole_trace *whole, int64_t slice)
     return (step_back){s->cause, end < s->end_ns ? end : s->end_ns};
 }
 
-static int64_t find_end(const ls_whole_trace *whole)
-{
-    const ls_trace *t = &whole->trace;
-    for (size_t i = t->slice_count; i-- > 0;)
-        if (t->lanes[t->slices[i].lane].main && t->slices[i].end_ns == whole->end_ns)
-            return (int64_t)i;
-    return -1;
-}
-
 ls_status ls_whole_trace_path(ls_whole_trace *whole)
 {
     const size_t slices = whole->trace.slice_count;
     LS_TRY(ls_allocate("trace", &whole->critical, slices, sizeof *whole->critical));
-    step_back now = {find_end(whole), whole->end_ns};
+    const ls_trace *t = &whole->trace;
+    step_back now = {(int64_t)slices - 1, whole->end_ns}; /* the last one of a main queue */
+    while (now.slice >= 0 && (!t->lanes[t->slices[now.slice].lane].main ||
+                              t->slices[now.slice].end_ns != whole->end_ns))
+        now.slice--;
     for (size_t looks = 0; now.slice >= 0 && looks < 4 * slices; looks++) {
         const ls_trace_slice *s = at(whole, now.slice);
         const bool waits = s->kind == LS_STRETCH_EVENT || s->kind == LS_STRETCH_PEER;
         step_back next = waits ? cause_of(whole, now.slice) : (step_back){-1, 0};
         uint64_t here = now.ns;
         if (next.slice < 0) {
-            mark(whole, now.slice);
+            /* on the path, clipped to the window */
+            const uint64_t from = s->begin_ns > whole->begin_ns ? s->begin_ns : whole->begin_ns;
+            whole->critical[now.slice] = true;
+            if (s->end_ns > from)
+                whole->path.ns[s->kind == LS_STRETCH_EVENT ? LS_TIME_WAIT : s->use] +=
+                    s->end_ns - from;
             here = s->begin_ns;
             next = before(whole, now.slice);
         }

@@ -11,6 +11,8 @@
 #include "bench/train/session.h"
 #include "impl/step/trace/trace.h"
 
+#include <jansson.h>
+
 /** A process's clock less rank 0's, and the most that it can be wrong by. */
 typedef struct ls_clock_offset {
     int64_t ns;
@@ -77,3 +79,16 @@ void ls_whole_trace_close(ls_whole_trace *whole);
 ls_status ls_whole_trace_window(ls_whole_trace *whole, bool synchronous);
 ls_status ls_whole_trace_flows(ls_whole_trace *whole, bool synchronous);
 ls_status ls_whole_trace_path(ls_whole_trace *whole);
+
+/* ---- The file (write.c), of Chrome's format, which Perfetto and chrome://tracing open -----------
+ */
+
+/** The word that gives a slice its colour in a viewer, for each use of time. */
+extern const char *const ls_trace_categories[LS_TIME_USES];
+
+/**
+ * Writes the trace. `other` gets the waterfall and other facts of the whole trace, and becomes
+ * `otherData`. `devices`: how many devices the file shows as one process; with ranks that are
+ * threads, a rank's.
+ */
+ls_status ls_trace_write(const ls_whole_trace *whole, const char *path, int devices, json_t *other);

@@ -3,7 +3,7 @@
  * Chrome's JSON, one event per line: names of processes and threads, slices (X), messages and
  * copies as flows (s, f). Times are in us from the window's beginning, with ns resolution.
  */
-#include "bench/trace/write.h"
+#include "bench/trace/whole.h"
 
 #include "bench/rows/row.h"
 #include "bench/train/waterfall.h"

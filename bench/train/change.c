@@ -46,33 +46,15 @@ static ls_status count_devices(const ls_elastic_phase *from, const ls_elastic_ph
                                uint64_t *bytes)
 {
     const size_t devices = to->plan.whole->device_count;
-    ls_step_plan old = {0}, new = {0};
+    ls_closing(ls_step_plan_close) ls_step_plan old = {0}, new = {0};
     ls_auto int *of = NULL;
     LS_TRY(ls_allocate("change", &of, devices, sizeof *of));
     for (size_t d = 0; d < devices; d++)
         if (to->member[d] >= 0)
             of[to->member[d]] = from->member[d];
-    ls_status status = ls_step_plan_open(from->plan.strategy, &from->plan.job, &old);
-    if (!status)
-        status = ls_step_plan_open(to->plan.strategy, &to->plan.job, &new);
-    if (!status)
-        status = ls_state_moved(&old, &new, of, bytes);
-    ls_step_plan_close(&new);
-    ls_step_plan_close(&old);
-    return status;
-}
-
-static ls_status compare_formula(const ls_elastic_phase *from, const ls_elastic_phase *to,
-                                 uint64_t counted)
-{
-    uint64_t formula;
-    LS_TRY(ls_elastic_formula(from, to, &formula));
-    if (counted == formula)
-        return LS_OK;
-    return ls_fail(
-        LS_CODE_CHECK, NULL, NULL,
-        "the membership change before step %llu moved %llu bytes of state, expected %llu",
-        (unsigned long long)to->first, (unsigned long long)counted, (unsigned long long)formula);
+    LS_TRY(ls_step_plan_open(from->plan.strategy, &from->plan.job, &old));
+    LS_TRY(ls_step_plan_open(to->plan.strategy, &to->plan.job, &new));
+    return ls_state_moved(&old, &new, of, bytes);
 }
 
 /* Adds the events of `to`. */
@@ -92,7 +74,14 @@ static ls_status note(const ls_elastic_phase *from, const ls_elastic_phase *to, 
         changes->moved_bytes[event_of(to, (int)d / to->plan.whole->elastic->each)] += got;
         all += got;
     }
-    return compare_formula(from, to, all);
+    uint64_t formula;
+    LS_TRY(ls_elastic_formula(from, to, &formula));
+    if (all == formula)
+        return LS_OK;
+    return ls_fail(
+        LS_CODE_CHECK, NULL, NULL,
+        "the membership change before step %llu moved %llu bytes of state, expected %llu",
+        (unsigned long long)to->first, (unsigned long long)all, (unsigned long long)formula);
 }
 
 /* ---- Changing -------------------------------------------------------------------------------- */

@@ -7,7 +7,6 @@
 #include "bench/train/world.h"
 #include "common/base/clock.h"
 #include "common/base/grow.h"
-#include "common/base/numbers.h"
 #include "common/nn/repeat.h"
 #include "impl/carried.h"
 #include "impl/strategies.h"
@@ -80,18 +79,6 @@ static ls_status open_devices(const ls_workplace *workplace, const ls_plan_of_ca
     return LS_OK;
 }
 
-/* Connects the session's devices by the links of the case; without --link there are none. */
-static ls_status link_devices(ls_session *session)
-{
-    const ls_case *c = session->plan->config;
-    if (!*c->link_text)
-        return LS_OK;
-    LS_TRY(ls_network_open(&c->link, (int)session->device_count, &session->network));
-    for (size_t i = 0; i < session->device_count; i++)
-        ls_device_link(session->devices[i], session->network, (int)i);
-    return LS_OK;
-}
-
 /* `limits`: memory limits of the devices if it fails; may be NULL. */
 static ls_status open_session(const ls_workplace *workplace, const ls_plan_of_case *plan,
                               const opening *how, ls_need *limits, ls_session *out)
@@ -121,8 +108,10 @@ static ls_status open_session(const ls_workplace *workplace, const ls_plan_of_ca
         if (!out->job.exchange.allreduce->formula)
             status = ls_allreduce_find("direct", &out->job.exchange.allreduce);
     }
-    if (!status && !how->judge)
-        status = link_devices(out);
+    if (!status && !how->judge && *plan->config->link_text)
+        status = ls_network_open(&plan->config->link, (int)out->device_count, &out->network);
+    for (size_t i = 0; out->network && i < out->device_count; i++)
+        ls_device_link(out->devices[i], out->network, (int)i);
     if (!status)
         status = ls_session_watch(out);
     status = ls_world_agree(out->job.ranks.comm, status); /* from here on ranks communicate */
@@ -150,7 +139,7 @@ static ls_status count_need(const ls_workplace *workplace, const ls_plan_of_case
     const opening counted = {.judge = judge, .counted = true}, real = {.judge = judge};
     const size_t heap = ls_memory_in_use_by(&(ls_session){0}).heap;
     const size_t capacity = ls_machine_cpu_capacity(workplace->machine);
-    ls_session session;
+    ls_closing(ls_session_close) ls_session session = {0};
     *out = (ls_need){0};
     LS_TRY(open_session(workplace, plan, &counted, NULL, &session));
     ls_need_of(&session, out);
@@ -163,7 +152,6 @@ static ls_status count_need(const ls_workplace *workplace, const ls_plan_of_case
                                     ? SIZE_MAX
                                     : ls_memory_limit(policy_of(plan, name, &real), capacity);
     }
-    ls_session_close(&session);
     return LS_OK;
 }
 
@@ -306,14 +294,6 @@ static ls_status read_zeros(const ls_state_source *source, ls_values array, ls_r
     return LS_OK;
 }
 
-static ls_status give_back(ls_session *session, uint64_t step, ls_carried *carried)
-{
-    const ls_state_source zeros = {.read = read_zeros}; /* the values are carried */
-    carried->gives = true;
-    LS_TRY(ls_session_begin_at(session, step, &zeros));
-    return session->run->functions->keep(session->run, carried);
-}
-
 bool ls_session_moved(const ls_session *session)
 {
     bool moved = session->moved;
@@ -350,15 +330,16 @@ ls_status ls_session_reopen(const ls_workplace *workplace, ls_session *session)
 {
     const uint64_t step = session->step, since = session->since;
     ls_comm *comm = session->job.ranks.comm;
-    ls_carried carried = {0};
-    ls_status status = ls_world_agree(comm, session->run->functions->keep(session->run, &carried));
+    const ls_state_source zeros = {.read = read_zeros}; /* the values are carried */
+    ls_closing(ls_carried_close) ls_carried carried = {0};
+    LS_TRY(ls_world_agree(comm, session->run->functions->keep(session->run, &carried)));
+    LS_TRY(ls_session_renew(workplace, session->plan, session));
+    carried.gives = true;
+    ls_status status = ls_session_begin_at(session, step, &zeros);
     if (!status)
-        status = ls_session_renew(workplace, session->plan, session);
-    if (!status)
-        status = ls_world_agree(comm, give_back(session, step, &carried));
+        status = session->run->functions->keep(session->run, &carried);
     session->since = since;
-    ls_carried_close(&carried);
-    return status;
+    return ls_world_agree(comm, status);
 }
 
 bool ls_session_has_full(const ls_session *session)

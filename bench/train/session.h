@@ -158,8 +158,8 @@ ls_status ls_session_renew(const ls_workplace *workplace, const ls_plan_of_case 
 /** Whether a full batch is among the steps that the run's counters have. */
 bool ls_session_has_full(const ls_session *session);
 
-/** Waits for what was enqueued, and closes. A session that has lost a device, or loses one now,
- * stays open (ls_workplace.left). */
+/** Waits for what was enqueued, and closes; a zero-filled session is closed. A session that has
+ * lost a device, or loses one now, stays open (ls_workplace.left). */
 void ls_session_close(ls_session *session);
 
 /** Whether this process reads what is the same in all: parameters, evaluation. */

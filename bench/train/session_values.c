@@ -131,9 +131,10 @@ static ls_status look(void *context, ls_range block, const float *values)
 
 ls_status ls_session_look(ls_session *session, ls_session_found *out)
 {
-    looking l = {.session = session, .out = out};
+    ls_auto float *other = NULL;
     *out = (ls_session_found){.infinite = SIZE_MAX};
-    ls_status status = ls_allocate("values", &l.other, LS_STATE_BLOCK, sizeof *l.other);
+    ls_status status = ls_allocate("values", &other, LS_STATE_BLOCK, sizeof *other);
+    looking l = {.session = session, .out = out, .other = other};
     if (!status)
         status = ls_digest_open(&l.digest);
     status = ls_world_agree(session->job.ranks.comm, status);
@@ -143,7 +144,6 @@ ls_status ls_session_look(ls_session *session, ls_session_found *out)
         ls_digest_text(l.digest, out->digest);
     if (l.digest)
         ls_digest_close(l.digest);
-    free(l.other);
     return status;
 }
 

@@ -10,18 +10,13 @@
 /* Longer than any run. */
 static const uint64_t for_ever_ns = UINT64_MAX / 4;
 
-static bool has_gpu(const ls_session *session)
-{
-    bool gpu = false;
-    for (size_t i = 0; i < session->device_count; i++)
-        gpu |= ls_device_describe(session->devices[i])->name.kind == LS_DEVICE_GPU;
-    return gpu;
-}
-
 ls_status ls_session_watch(ls_session *session)
 {
     const bool several = ls_plan_can_hang(session->plan) && session->device_count > 1;
-    if (!several && !has_gpu(session))
+    bool gpu = false;
+    for (size_t i = 0; i < session->device_count; i++)
+        gpu |= ls_device_describe(session->devices[i])->name.kind == LS_DEVICE_GPU;
+    if (!several && !gpu)
         return LS_OK;
     LS_TRY(ls_watch_open(session->job.ranks.timeout_ns, &session->watch));
     for (size_t i = 0; i < session->device_count; i++)

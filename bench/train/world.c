@@ -153,8 +153,8 @@ ls_status ls_world_gather(ls_comm *comm, ls_status ready, const char *mine, char
 ls_status ls_world_gather_json(ls_comm *comm, const json_t *mine, json_t **out)
 {
     const size_t ranks = comm ? (size_t)comm->size : 1;
-    char **texts = calloc(ranks, sizeof *texts);
-    char *text = mine ? json_dumps(mine, JSON_COMPACT) : NULL;
+    ls_auto char **texts = calloc(ranks, sizeof *texts);
+    ls_auto char *text = mine ? json_dumps(mine, JSON_COMPACT) : NULL;
     ls_status status = texts && text ? LS_OK : ls_fail_memory("ranks", ranks * sizeof *texts);
     *out = json_array();
     status = ls_world_gather(comm, status, text, texts);
@@ -163,7 +163,5 @@ ls_status ls_world_gather_json(ls_comm *comm, const json_t *mine, json_t **out)
             status = ls_fail_memory("ranks", strlen(texts[r]));
         free(texts[r]);
     }
-    free(texts);
-    free(text);
     return status;
 }

@@ -77,16 +77,6 @@ double ls_advising_spent(const ls_advising *a)
     return processor_s() - a->begun_s - a->predictor->measuring_s;
 }
 
-/* The ranking by estimates, where progress is shown: playing may take most of the time. */
-static void show_estimates(ls_advising *a)
-{
-    if (!a->progress)
-        return;
-    ls_advising_rank(a);
-    ls_progress_pause(a->progress);
-    a->show(a->out, ls_profile_is(a->workplace->request->cases->model), stderr);
-}
-
 /* How many there will be is not known, so there is no time left: what is at work, and the best. */
 void ls_advising_show(ls_advising *a, const char *what, const char *options)
 {
@@ -364,7 +354,11 @@ static ls_status advise(ls_advising *a)
     ls_advising_set_pace(a, LS_PACE_ESTIMATE);
     LS_TRY(ls_advising_search(a));
     generalize(a->out);
-    show_estimates(a);
+    if (a->progress) { /* the ranking by estimates: playing may take most of the time */
+        ls_advising_rank(a);
+        ls_progress_pause(a->progress);
+        a->show(a->out, ls_profile_is(a->workplace->request->cases->model), stderr);
+    }
     ls_advising_set_pace(a, LS_PACE_PLAY);
     LS_TRY(ls_advising_play_first(a));
     LS_TRY(play_alone(a));

@@ -87,3 +87,24 @@ ls_status ls_advise(ls_predictor *predictor, ls_workplace *workplace, ls_validat
  * that is not empty. */
 ls_status ls_advice_check(const ls_advice *advice, const ls_predictor *predictor);
 void ls_advice_close(ls_advice *advice);
+
+/* ---- As a JSON document, and as text of lines of at most 80 columns except the command that
+ * checks it (advise_document.c)
+ * --------------------------------------------------------------------- */
+
+/** What an answer says besides the ranking. */
+typedef struct ls_advice_words {
+    const char *guess;   /**< of --durations, if they are a rate of FLOPs; else NULL */
+    const char *noise;   /**< of durations: ls_durations_words, or "" */
+    const char *line;    /**< runs the first of the ranking; NULL if nothing can */
+    const char *differs; /**< where that line differs from what was asked; "" means nowhere */
+    bool profile;        /**< the model is only sizes and times */
+    int cores;           /**< of this machine */
+} ls_advice_words;
+
+/** The first ten of a ranking in which nothing was played yet (ls_advice_show). */
+void ls_advice_print_estimates(const ls_advice *advice, bool profile, FILE *out);
+
+/** Writes it in the request's format: table, json or jsonl. */
+ls_status ls_advice_write(const ls_request *request, const ls_advice *advice, size_t memory_limit,
+                          const ls_advice_words *words, FILE *out);

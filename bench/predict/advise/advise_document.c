@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* An advice as one JSON document; what it says in words is made by advice.sql. */
-#include "bench/predict/advise/advise_document.h"
+#include "bench/predict/advise/advise.h"
 
 #include "bench/output/document.h"
 #include "bench/predict/advise/advise_parts.h"

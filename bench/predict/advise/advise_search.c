@@ -11,7 +11,6 @@
  * replicas, which are built the fastest, come first: if time ends, deep pipelines are left.
  */
 #include "bench/case/case_facts.h"
-#include "bench/cli/cases.h"
 #include "bench/cli/option_set.h"
 #include "bench/cli/option_table.h"
 #include "bench/predict/advise/advise_parts.h"
@@ -330,17 +329,6 @@ static ls_status try_values(search *s, size_t axis, int step, size_t *best)
     return LS_OK;
 }
 
-/* Where memory is short, or was. */
-static ls_status ease(search *s, size_t *best)
-{
-    const tried *from = &s->items[*best];
-    picks p = from->picks;
-    bool is_short = from->memory > s->a->predictor->memory_limit;
-    for (size_t i = 0; i < AXES; i++)
-        is_short |= axes[i].is & EASES && p.of[i] > 0;
-    return is_short ? try_combinations(s, from->base, EASES, &p, 0, best) : LS_OK;
-}
-
 static ls_status tune(search *s, size_t best)
 {
     for (size_t from = SIZE_MAX; from != best;) {
@@ -353,7 +341,13 @@ static ls_status tune(search *s, size_t best)
             LS_TRY(try_values(s, i, 1, &best));
             LS_TRY(try_values(s, i, -1, &best));
         }
-        LS_TRY(ease(s, &best));
+        const tried *found = &s->items[best];
+        bool is_short = found->memory > s->a->predictor->memory_limit; /* or was */
+        p = found->picks;
+        for (size_t i = 0; i < AXES; i++)
+            is_short |= axes[i].is & EASES && p.of[i] > 0;
+        if (is_short)
+            LS_TRY(try_combinations(s, found->base, EASES, &p, 0, &best));
     }
     return LS_OK;
 }

@@ -21,19 +21,6 @@ static json_t *read_rows(void)
     return rows;
 }
 
-/* The row of an answer, [id, n]; NULL if there is none. */
-static const json_t *find_row(const json_t *rows, const json_t *answer)
-{
-    for (size_t i = 0; i < json_array_size(rows); i++) {
-        const json_t *row = json_array_get(rows, i);
-        const json_t *id = ls_row_get(row, LS_F_id);
-        if (json_equal(id, json_array_get(answer, 0)) &&
-            json_equal(json_object_get(row, "n"), json_array_get(answer, 1)))
-            return row;
-    }
-    return NULL;
-}
-
 /* A row's rate; the higher one is better. */
 static double rate_of(const json_t *row, const char *name)
 {
@@ -45,7 +32,13 @@ static void add_question(const json_t *rows, const json_t *answers, ls_regret *r
     const json_t *chosen = NULL, *best = NULL;
     size_t count = 0;
     for (size_t i = 0; i < json_array_size(answers); i++) {
-        const json_t *one = find_row(rows, json_array_get(answers, i));
+        const json_t *answer = json_array_get(answers, i), *one = NULL; /* [id, n] */
+        for (size_t r = 0; r < json_array_size(rows) && !one; r++) {
+            const json_t *row = json_array_get(rows, r);
+            if (json_equal(ls_row_get(row, LS_F_id), json_array_get(answer, 0)) &&
+                json_equal(json_object_get(row, "n"), json_array_get(answer, 1)))
+                one = row;
+        }
         if (!one)
             continue;
         count++;

@@ -44,16 +44,12 @@ ls_status ls_account_begin(const ls_session *session, uint64_t steps)
                           session->run->functions->profile(session->run, steps));
 }
 
-static ls_status make_room(ls_accounts *a)
-{
-    LS_TRY(ls_grow("account", &a->calls, a->count, sizeof *a->calls));
-    return ls_grow("account", &a->parts, a->count, a->devices * sizeof *a->parts);
-}
-
 ls_status ls_account_add(ls_accounts *a, const ls_session *session, const ls_step_times *steps)
 {
     const uint64_t end_ns = steps->records[steps->count - 1].end_ns;
-    ls_status status = make_room(a);
+    ls_status status = ls_grow("account", &a->calls, a->count, sizeof *a->calls);
+    if (!status)
+        status = ls_grow("account", &a->parts, a->count, a->devices * sizeof *a->parts);
     if (!status)
         status = session->run->functions->parts(session->run, a->devices, steps->mark_ns, end_ns,
                                                 a->parts + a->count * a->devices);

@@ -19,12 +19,6 @@ enum { WORDS = LS_NOISE_CORES / 64 };
 
 /* ---- Masks ---------------------------------------------------------------------------------- */
 
-static void add_core(ls_noise_mask *mask, int core)
-{
-    if (core >= 0 && core < LS_NOISE_CORES)
-        mask->words[core / 64] |= UINT64_C(1) << core % 64;
-}
-
 static bool has_core(const ls_noise_mask *mask, int core)
 {
     return core >= 0 && core < LS_NOISE_CORES && mask->words[core / 64] >> core % 64 & 1;
@@ -193,7 +187,8 @@ static void list_devices(ls_noise *noise, ls_device *const *devices, size_t coun
         ls_noise_device *device = &noise->devices[noise->count];
         device->count = info->core_count;
         for (int c = 0; c < info->core_count; c++)
-            add_core(&device->cores, info->cores[c]);
+            if (info->cores[c] >= 0 && info->cores[c] < LS_NOISE_CORES)
+                device->cores.words[info->cores[c] / 64] |= UINT64_C(1) << info->cores[c] % 64;
         noise->count += info->core_count > 0;
     }
     if (!noise->devices || noise->count)

@@ -110,24 +110,24 @@ static ls_status profile_rounds(ls_session *session, uint64_t count, uint64_t st
                                 ls_step_times *times, ls_bubble *out)
 {
     const ls_comm *comm = session->job.ranks.comm;
+    ls_auto uint64_t *ends_ns = NULL;
+    ls_auto ls_time_profile *sent = NULL;
     rounds r = {.session = session,
                 .times = times,
                 .local = session->device_count,
                 .processes = comm ? (size_t)comm->size : 1,
                 .steps = steps};
     const size_t each = steps * r.local;
-    ls_status status = ls_allocate("profile", &r.ends_ns, steps + 1, sizeof *r.ends_ns);
+    ls_status status = ls_allocate("profile", &ends_ns, steps + 1, sizeof *ends_ns);
     if (!status)
-        status = ls_allocate("profile", &r.sent, each + (count + 1) * r.processes * each,
-                             sizeof *r.sent);
-    status = ls_world_agree(session->job.ranks.comm, status);
-    r.all = r.sent + each;
+        status =
+            ls_allocate("profile", &sent, each + (count + 1) * r.processes * each, sizeof *sent);
+    LS_TRY(ls_world_agree(session->job.ranks.comm, status));
+    r.ends_ns = ends_ns;
+    r.sent = sent;
+    r.all = sent + each;
     r.kept = r.all + r.processes * each;
-    if (!status)
-        status = take_rounds(&r, count, out);
-    free(r.ends_ns);
-    free(r.sent);
-    return status;
+    return take_rounds(&r, count, out);
 }
 
 static uint64_t least(uint64_t a, uint64_t b)

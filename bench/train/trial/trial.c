@@ -8,7 +8,6 @@
 #include "bench/train/world.h"
 
 #include "common/base/clock.h"
-#include "common/base/grow.h"
 
 #include <math.h>
 #include <stdlib.h>

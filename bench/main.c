@@ -14,6 +14,7 @@
 #include "build_info.h"
 #include "common/base/clock.h"
 #include "common/base/digest.h"
+#include "common/base/grow.h"
 #include "common/base/log.h"
 #include "common/base/numbers.h"
 
@@ -282,16 +283,13 @@ static ls_status check_launch(const ls_processes *processes, const char *command
 /* Reads the options, but for a request of cases, which reads its own. */
 static ls_status read_and_run(const ls_command *command, ls_invocation *in, int *exit_status)
 {
-    ls_option_set set;
+    ls_closing(ls_option_set_close) ls_option_set set = {0};
     if (command->run == run_cases || !command->options)
         return command->run(in, exit_status);
     LS_TRY(ls_option_set_open(command->options | command->passed, &set));
-    ls_status status = ls_option_set_read(&set, in->argc, in->argv, command->operands_most);
+    LS_TRY(ls_option_set_read(&set, in->argc, in->argv, command->operands_most));
     in->set = &set;
-    if (!status)
-        status = command->run(in, exit_status);
-    ls_option_set_close(&set);
-    return status;
+    return command->run(in, exit_status);
 }
 
 /* Refuses arguments that are not UTF-8, since rows are JSON and contain the command line; and a

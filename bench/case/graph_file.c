@@ -435,24 +435,18 @@ static ls_status make_model(ls_yaml_file *file, ls_model **out)
 
 ls_status ls_graph_text_open(const char *path, char *text, size_t length, ls_model **out)
 {
-    ls_yaml_file file;
-    ls_status status = ls_yaml_parse(what, path, valid, text, length, &file);
-    if (!status)
-        status = make_model(&file, out);
-    ls_yaml_close(&file);
-    return status;
+    ls_closing(ls_yaml_close) ls_yaml_file file = {0};
+    LS_TRY(ls_yaml_parse(what, path, valid, text, length, &file));
+    return make_model(&file, out);
 }
 
 ls_status ls_graph_file_open(const char *text, ls_model **out)
 {
-    ls_yaml_file file;
+    ls_closing(ls_yaml_close) ls_yaml_file file = {0};
     const char *path = text[sizeof what - 1] ? text + sizeof what : "";
     if (!*path)
         return ls_fail(LS_CODE_USAGE, what, NULL, "the file is missing; give graph:FILE.yaml: %s",
                        valid);
-    ls_status status = ls_yaml_open(what, path, valid, &file);
-    if (!status)
-        status = make_model(&file, out);
-    ls_yaml_close(&file);
-    return status;
+    LS_TRY(ls_yaml_open(what, path, valid, &file));
+    return make_model(&file, out);
 }

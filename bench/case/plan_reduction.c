@@ -57,16 +57,13 @@ static bool find_wires(const ls_workplace *workplace, const ls_plan_of_case *pla
 
 ls_status ls_plan_choose_allreduce(const ls_wires *wires, ls_plan_of_case *plan)
 {
-    ls_loads loads;
+    ls_closing(ls_loads_close) ls_loads loads = {0};
     const ls_comm_network network = {*wires, plan->job.ranks.layout, plan->all_devices};
     if (strcmp(plan->config->allreduce, "auto") != 0 || !plan->job.exchange.allreduce->time)
         return LS_OK;
-    ls_status status = ls_loads_open(plan->strategy, &plan->job, &loads);
-    if (!status)
-        status = ls_allreduce_fastest(&network, loads.items, loads.count,
-                                      plan->job.exchange.allreduce, &plan->job.exchange.allreduce);
-    ls_loads_close(&loads);
-    return status;
+    LS_TRY(ls_loads_open(plan->strategy, &plan->job, &loads));
+    return ls_allreduce_fastest(&network, loads.items, loads.count, plan->job.exchange.allreduce,
+                                &plan->job.exchange.allreduce);
 }
 
 /* ---- Choice ---------------------------------------------------------------------------------- */

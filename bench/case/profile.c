@@ -229,19 +229,10 @@ static ls_status read_root(ls_yaml_file *file, ls_model *model)
     return ls_graph_add(model->graph, "squared_error", (int[]){node, -1}, -1, NULL, &node);
 }
 
-static ls_status read_file(const char *path, ls_model *model)
-{
-    ls_yaml_file file;
-    ls_status status = ls_yaml_open("profile", path, valid, &file);
-    if (!status)
-        status = read_root(&file, model);
-    ls_yaml_close(&file);
-    return status;
-}
-
 ls_status ls_case_model_open(const char *text, const char *data, double dropout, ls_model **out)
 {
     ls_model *model;
+    ls_closing(ls_yaml_close) ls_yaml_file file = {0};
     if (ls_graph_file_is(text))
         return ls_graph_file_open(text, out);
     if (!ls_profile_is(text))
@@ -253,7 +244,9 @@ ls_status ls_case_model_open(const char *text, const char *data, double dropout,
     snprintf(model->name, sizeof model->name, "%s", text);
     ls_status status = ls_graph_open(&model->graph);
     if (!status)
-        status = read_file(text + sizeof prefix - 1, model);
+        status = ls_yaml_open("profile", text + sizeof prefix - 1, valid, &file);
+    if (!status)
+        status = read_root(&file, model);
     if (status) {
         ls_model_close(model);
         return status;

@@ -219,36 +219,26 @@ static ls_status choose_transport(ls_plan_of_case *plan, const ls_outline *outli
                : LS_OK;
 }
 
-/* TF32 needs GPUs for all devices, including the one that updates. */
-static ls_status check_math(const ls_plan_of_case *plan)
+/* TF32, and a chosen convolution library, need GPUs for all devices, also the one that updates. */
+static ls_status check_kernels(const ls_plan_of_case *plan)
 {
+    const ls_case *c = plan->config;
     char text[32];
-    const ls_math math = plan->config->math;
     for (size_t i = 0; i < plan->device_count; i++) {
-        const ls_kernel_table *table = ls_kernel_table_default(plan->devices[i].kind);
-        if (!table)
-            continue;
-        if (math == LS_MATH_TF32 && !table->tf32)
-            return ls_fail(LS_CODE_USAGE, "option --math", ls_math_words[math],
+        const ls_device_name *device = &plan->devices[i];
+        const ls_kernel_table *table = ls_kernel_table_default(device->kind);
+        if (table && c->math == LS_MATH_TF32 && !table->tf32)
+            return ls_fail(LS_CODE_USAGE, "option --math", ls_math_words[c->math],
                            "works on GPUs only, and %s is a CPU device; use float32",
-                           ls_device_name_text(&plan->devices[i], text));
-        LS_TRY(ls_kernel_math_check(table, math));
-    }
-    return LS_OK;
-}
-
-/* Refuses a convolution library that some device does not have. */
-static ls_status check_convolution(const ls_plan_of_case *plan)
-{
-    char text[32];
-    if (plan->config->convolution == LS_CONVOLUTION_AUTO)
-        return LS_OK;
-    for (size_t i = 0; i < plan->device_count; i++)
-        if (plan->devices[i].kind != LS_DEVICE_GPU)
+                           ls_device_name_text(device, text));
+        if (table)
+            LS_TRY(ls_kernel_math_check(table, c->math));
+        if (c->convolution != LS_CONVOLUTION_AUTO && device->kind != LS_DEVICE_GPU)
             return ls_fail(LS_CODE_USAGE, "option --convolution",
-                           ls_convolution_words[plan->config->convolution],
+                           ls_convolution_words[c->convolution],
                            "works on GPUs only, and %s is a CPU device; use auto",
-                           ls_device_name_text(&plan->devices[i], text));
+                           ls_device_name_text(device, text));
+    }
     return LS_OK;
 }
 
@@ -350,25 +340,6 @@ static ls_status place_devices(const ls_placement *placement, const ls_processes
     return LS_OK;
 }
 
-/* The parts of the job that the case determines; the rest is set later. */
-static ls_job job_of(const ls_workplace *workplace, const ls_plan_of_case *plan)
-{
-    const ls_case *c = plan->config;
-    const ls_processes *processes = workplace->request->processes;
-    const ls_model_family *family = plan->model->family;
-    ls_job job = {
-        .model = plan->model,
-        .device_count = plan->device_count,
-        .ranks.comm = c->ranks > 1 ? processes->comm : NULL,
-        .ranks.processes = processes,
-        .ranks.timeout_ns = workplace->request->timeout_ns,
-        .ranks.layout = c->ranks > 1 && processes->comm ? &processes->layout : NULL,
-        .update.average = family->average,
-    };
-    ls_case_job(c, &job);
-    return job;
-}
-
 ls_status ls_plan_resolve(ls_workplace *workplace, ls_plan_of_case *plan)
 {
     const ls_case *c = plan->config;
@@ -378,16 +349,24 @@ ls_status ls_plan_resolve(ls_workplace *workplace, ls_plan_of_case *plan)
     const ls_placement placement = placement_of(workplace);
     if (!plan->whole)
         LS_TRY(place_devices(&placement, processes, plan));
-    LS_TRY(check_math(plan));
-    LS_TRY(check_convolution(plan));
+    LS_TRY(check_kernels(plan));
+    const ls_model_family *family = plan->model->family;
     ls_job *job = &plan->job;
-    *job = job_of(workplace, plan);
+    *job = (ls_job){
+        .model = plan->model,
+        .device_count = plan->device_count,
+        .ranks.comm = c->ranks > 1 ? processes->comm : NULL,
+        .ranks.processes = processes,
+        .ranks.timeout_ns = workplace->request->timeout_ns,
+        .ranks.layout = c->ranks > 1 && processes->comm ? &processes->layout : NULL,
+        .update.average = family->average,
+    };
+    ls_case_job(c, job);
     LS_TRY(ls_plan_check_precision(plan));
     LS_TRY(place_variables(workplace, plan));
     job->kernels.capture &= !ls_plan_mixes_kinds(plan);
     plan->oversubscribed =
         ls_machine_oversubscribed(workplace->machine, plan->devices, plan->device_count);
-    const ls_model_family *family = plan->model->family;
     LS_TRY(ls_optimizer_parse(*c->optimizer ? c->optimizer : family->default_optimizer,
                               &job->update.optimizer));
     LS_TRY(

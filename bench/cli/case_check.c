@@ -73,16 +73,6 @@ static ls_status check_chunks(const ls_job *job, const ls_model *model, int64_t 
                    wanted, (long long)stages, works);
 }
 
-/* Whether the job can drop outputs of the forward pass. */
-static ls_status check_recompute(const ls_job *job, const ls_model *model)
-{
-    if (job->drops && job->division.backward_held)
-        return ls_fail(LS_CODE_USAGE, "option", "--recompute",
-                       "repeats forward passes where backward runs, which --colocate-gradients no "
-                       "moves to another device; use --colocate-gradients yes");
-    return job->drops ? ls_repeats_check(model->graph, job->drops) : LS_OK;
-}
-
 static ls_status check_model_case(const ls_case *one, const ls_model *model,
                                   const ls_request *request)
 {
@@ -104,7 +94,12 @@ static ls_status check_model_case(const ls_case *one, const ls_model *model,
     ls_elastic elastic;
     LS_TRY(ls_case_is_elastic(one) ? ls_elastic_check(one, &outline, &elastic)
                                    : ls_strategy_check(strategy, &outline));
-    LS_TRY(check_recompute(&job, model));
+    if (job.drops && job.division.backward_held)
+        return ls_fail(LS_CODE_USAGE, "option", "--recompute",
+                       "repeats forward passes where backward runs, which --colocate-gradients no "
+                       "moves to another device; use --colocate-gradients yes");
+    if (job.drops)
+        LS_TRY(ls_repeats_check(model->graph, job.drops));
     LS_TRY(ls_sync_bn_check(&job, strategy, model, replicas, devices));
     if ((size_t)ls_job_fragments(&job) > model->graph->variables.count)
         return ls_fail(LS_CODE_USAGE, "option", "--local-sgd-fragments",

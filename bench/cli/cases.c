@@ -414,19 +414,6 @@ static ls_status set_budget(const ls_request_parsing *parsing)
     return LS_OK;
 }
 
-/* Repeats the list of cases as often as the plan says. */
-static ls_status repeat_cases(const ls_request_parsing *parsing)
-{
-    ls_request *request = parsing->request;
-    const size_t once = request->case_count, size = sizeof *request->cases;
-    const size_t times = parsing->plan->repeat ? (size_t)parsing->plan->repeat : 1;
-    LS_TRY(ls_enlarge("cases", &request->cases, times * once, size));
-    for (size_t t = 1; t < times; t++)
-        memcpy(&request->cases[t * once], request->cases, once * size);
-    request->case_count = times * once;
-    return LS_OK;
-}
-
 /* Makes all cases, before any is removed. */
 static ls_status make_products(const ls_request_parsing *parsing)
 {
@@ -466,5 +453,11 @@ ls_status ls_cases_build(const ls_request_parsing *parsing)
     LS_TRY(check_single(parsing, "ps-record", "recorded in one file"));
     LS_TRY(check_single(parsing, "checkpoint", "written to one folder"));
     LS_TRY(drop_impossible(parsing));
-    return repeat_cases(parsing);
+    const size_t once = request->case_count, size = sizeof *request->cases;
+    const size_t times = plan->repeat ? (size_t)plan->repeat : 1;
+    LS_TRY(ls_enlarge("cases", &request->cases, times * once, size));
+    for (size_t t = 1; t < times; t++)
+        memcpy(&request->cases[t * once], request->cases, once * size);
+    request->case_count = times * once;
+    return LS_OK;
 }

@@ -376,9 +376,10 @@ static const ls_option general[] = {
      RUN_VERIFY | LS_FOR_MICRO, .group = LS_HELP_OUTPUT, .set = ls_set_word, IN_REQUEST(progress),
      .low = -1, .words = progresses},
     {"quiet", "yes|no", "no", "", "nothing on stderr but refusals and errors", PRINTING,
-     .is_switch = true, .group = LS_HELP_OUTPUT, .set = ls_set_quiet, IN_REQUEST(log)},
+     .is_switch = true, .group = LS_HELP_OUTPUT, .set = ls_set_level, .low = LS_LOG_QUIET},
     {"verbose", "yes|no", "no", "", "more on stderr, and the loss of each step in the row",
-     PRINTING, .is_switch = true, .group = LS_HELP_OUTPUT, .set = ls_set_verbose, IN_REQUEST(log)},
+     PRINTING, .is_switch = true, .group = LS_HELP_OUTPUT, .set = ls_set_level,
+     .low = LS_LOG_VERBOSE},
 };
 
 /* ---- Declared options ----------------------------------------------------------------------- */

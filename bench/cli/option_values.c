@@ -177,14 +177,6 @@ static const struct {
     {"deepspeed", "that is --strategy zero here, with --zero-stage 1, 2 or 3"},
 };
 
-static const char *other_name(const char *name)
-{
-    for (size_t i = 0; i < sizeof other_names / sizeof *other_names; i++)
-        if (strcasecmp(name, other_names[i].name) == 0)
-            return other_names[i].known;
-    return NULL;
-}
-
 static const char *name_at(size_t index, const void *registry)
 {
     return ls_registry_name(registry, index);
@@ -201,11 +193,12 @@ static ls_status check_name(const ls_setting *setting)
     snprintf(name, sizeof name, "%.*s", (int)(length < sizeof name ? length : sizeof name),
              setting->text);
     const char *nearest = ls_nearest_name(name, name_at, ls_registry_count(registry), registry);
-    const char *here = registry == &ls_strategies ? other_name(name) : NULL;
-    if (here)
-        snprintf(hint, sizeof hint, "%s; ", here);
-    else if (nearest)
+    if (nearest)
         snprintf(hint, sizeof hint, "did you mean %s? ", nearest);
+    for (size_t i = 0; registry == &ls_strategies && i < sizeof other_names / sizeof *other_names;
+         i++)
+        if (strcasecmp(name, other_names[i].name) == 0)
+            snprintf(hint, sizeof hint, "%s; ", other_names[i].known);
     return ls_setting_refuse(setting, LS_CODE_USAGE, "'%s' is not a valid %s; %svalid are: %s",
                              name, setting->option->noun, hint,
                              ls_registry_names(registry, valid, sizeof valid));
@@ -418,24 +411,13 @@ ls_status ls_set_results(const ls_setting *setting)
     return LS_OK;
 }
 
-/* --quiet and --verbose: sets the level if the switch is on. */
-static ls_status set_level(const ls_setting *setting, ls_log_level level)
+ls_status ls_set_level(const ls_setting *setting)
 {
     int word;
     LS_TRY(read_word(setting, &word));
     if (word)
-        setting->request->log.level = level;
+        setting->request->log.level = (ls_log_level)setting->option->low;
     return LS_OK;
-}
-
-ls_status ls_set_quiet(const ls_setting *setting)
-{
-    return set_level(setting, LS_LOG_QUIET);
-}
-
-ls_status ls_set_verbose(const ls_setting *setting)
-{
-    return set_level(setting, LS_LOG_VERBOSE);
 }
 
 /* ---- Of a row ------------------------------------------------------------------------------- */

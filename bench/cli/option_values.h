@@ -46,8 +46,7 @@ ls_status ls_set_precision(const ls_setting *setting);
 ls_status ls_set_launcher(const ls_setting *setting);
 ls_status ls_set_format(const ls_setting *setting);
 ls_status ls_set_results(const ls_setting *setting);
-ls_status ls_set_quiet(const ls_setting *setting);
-ls_status ls_set_verbose(const ls_setting *setting);
+ls_status ls_set_level(const ls_setting *setting); /**< "yes": the log's level becomes `low` */
 ls_status
 ls_set_nothing(const ls_setting *setting); /**< read elsewhere: --plan, and all of micro */
 

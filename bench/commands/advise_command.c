@@ -103,23 +103,17 @@ typedef struct asking {
     char *line; /* that checks the first; NULL if there is none */
 } asking;
 
-/* Rows so far say how far predictions are to be trusted; no file: nothing is known. */
-static ls_status open_results(const ls_request *request, asking *a)
-{
-    json_auto_t *rows = json_array();
-    if (request->results && access(request->results, F_OK) == 0) {
-        LS_TRY(ls_results_open(request->results, false, &a->results));
-        LS_TRY(ls_results_each(a->results, ls_results_collect, rows));
-    }
-    return ls_validations_open(rows, &a->validations);
-}
-
 static ls_status answer(const ls_request *request, asking *a, int *exit_status)
 {
+    json_auto_t *rows = json_array(); /* so far: how far predictions are to be trusted */
     LS_TRY(check_options(request));
     LS_TRY(ls_predictor_open(&request->prediction, &a->predictor));
     LS_TRY(ls_workplace_open(request, &a->workplace));
-    LS_TRY(open_results(request, a));
+    if (request->results && access(request->results, F_OK) == 0) { /* else nothing is known */
+        LS_TRY(ls_results_open(request->results, false, &a->results));
+        LS_TRY(ls_results_each(a->results, ls_results_collect, rows));
+    }
+    LS_TRY(ls_validations_open(rows, &a->validations));
     LS_TRY(ls_advise(&a->predictor, &a->workplace, &a->validations, ls_advice_print_estimates,
                      &a->advice));
     ls_request_tell(request);

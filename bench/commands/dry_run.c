@@ -200,17 +200,14 @@ ls_status ls_dry_run(ls_request *request, int *exit_status)
         return ls_fail(LS_CODE_USAGE, "option", "--format",
                        "csv has the columns of results, but --dry-run makes no results; use table, "
                        "md, json or jsonl");
-    ls_forecast forecast;
-    ls_status status = ls_forecast_make(request, false, &forecast);
-    if (!status && request->budget_ns)
-        status = ls_forecast_fit(&forecast, request, 0);
-    if (!status && request->processes->rank == 0)
-        status = print_rows(request, &forecast);
-    if (!status)
-        ls_request_tell(request);
+    ls_closing(ls_forecast_close) ls_forecast forecast = {0};
+    LS_TRY(ls_forecast_make(request, false, &forecast));
+    if (request->budget_ns)
+        LS_TRY(ls_forecast_fit(&forecast, request, 0));
+    if (request->processes->rank == 0)
+        LS_TRY(print_rows(request, &forecast));
+    ls_request_tell(request);
     fflush(ls_output()); /* messages about it follow */
-    if (!status)
-        tell(request, &forecast, exit_status);
-    ls_forecast_close(&forecast);
-    return status;
+    tell(request, &forecast, exit_status);
+    return LS_OK;
 }

@@ -228,14 +228,11 @@ ls_status ls_forecast_fit(ls_forecast *forecast, ls_request *request, double spe
 
 ls_status ls_budget_fit(ls_request *request)
 {
-    ls_forecast forecast;
+    ls_closing(ls_forecast_close) ls_forecast forecast = {0};
     const uint64_t begin = ls_clock_ns();
     if (request->processes->comm) /* ranks end together */
         ls_interrupt_install();
     request->deadline_ns = begin + request->budget_ns;
-    ls_status status = ls_forecast_make(request, true, &forecast);
-    if (!status)
-        status = ls_forecast_fit(&forecast, request, (double)(ls_clock_ns() - begin) * 1e-9);
-    ls_forecast_close(&forecast);
-    return status;
+    LS_TRY(ls_forecast_make(request, true, &forecast));
+    return ls_forecast_fit(&forecast, request, (double)(ls_clock_ns() - begin) * 1e-9);
 }

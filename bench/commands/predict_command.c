@@ -147,53 +147,40 @@ static ls_status turn_to(prediction *p, size_t given)
     return ls_predictor_set_network(&p->predictor, *one->platform ? one->platform : NULL, per_host);
 }
 
-static ls_status open_plan(prediction *p, size_t given)
-{
-    ls_case *config = &p->configs[p->count];
-    ls_plan_of_case *plan = &p->plans[p->count];
-    LS_TRY(turn_to(p, given));
-    LS_TRY(ls_predictor_plan(&p->predictor, &p->workplace, &p->given[given], config, plan));
-    p->number[p->count++] = given;
-    return LS_OK;
-}
-
-/* The devices that --slowdown names must be in some case. */
-static ls_status check_slowdown(const prediction *p)
-{
-    size_t most = 0;
-    for (size_t i = 0; i < p->count; i++) {
-        const size_t devices = ls_predictor_devices(&p->plans[i]);
-        most = devices > most ? devices : most;
-    }
-    return p->predictor.slow_device < (int)most
-               ? LS_OK
-               : ls_fail(
-                     LS_CODE_USAGE, "option --slowdown", p->request->prediction.slowdown,
-                     "names a device that no case has; the cases have up to %zu, numbered from 0",
-                     most);
-}
-
 /* Cases that cannot be predicted are left out, if others can. */
 static ls_status open_plans(prediction *p)
 {
+    int most = 0; /* devices of a case */
     LS_TRY(ls_allocate("cases", &p->configs, p->asked, sizeof *p->configs));
     LS_TRY(ls_allocate("cases", &p->plans, p->asked, sizeof *p->plans));
     LS_TRY(ls_allocate("cases", &p->number, p->asked, sizeof *p->number));
     LS_TRY(ls_allocate("cases", &p->left_out, p->asked, sizeof *p->left_out));
     for (size_t i = 0; i < p->asked; i++) {
-        ls_status status = open_plan(p, i);
+        ls_plan_of_case *plan = &p->plans[p->count];
+        ls_status status = turn_to(p, i);
         if (!status)
-            continue;
-        if (ls_status_code(status) != LS_CODE_USAGE)
+            status = ls_predictor_plan(&p->predictor, &p->workplace, &p->given[i],
+                                       &p->configs[p->count], plan);
+        if (!status) {
+            const int devices = (int)ls_predictor_devices(plan);
+            most = devices > most ? devices : most;
+            p->number[p->count++] = i;
+        } else if (ls_status_code(status) == LS_CODE_USAGE) {
+            p->left_out[p->left_count++] = status;
+        } else {
             return status;
-        p->left_out[p->left_count++] = status;
+        }
     }
     if (!p->count && p->left_count) {
         ls_status first = p->left_out[0];
         p->left_out[0] = NULL;
         return first;
     }
-    return check_slowdown(p);
+    if (p->predictor.slow_device >= most)
+        return ls_fail(LS_CODE_USAGE, "option --slowdown", p->request->prediction.slowdown,
+                       "names a device that no case has; the cases have up to %d, numbered from 0",
+                       most);
+    return LS_OK;
 }
 
 /* Runs the plan of --validate, so that its rows are in the results. */
@@ -329,7 +316,7 @@ static void tell_memory(prediction *p)
 static ls_status predict_case(prediction *p, size_t index)
 {
     ls_predicted predicted;
-    json_t *row = NULL;
+    json_auto_t *row = NULL;
     bool added;
     LS_TRY(turn_to(p, p->number[index]));
     ls_status failed =
@@ -343,9 +330,8 @@ static ls_status predict_case(prediction *p, size_t index)
     note_memory(p, index, &predicted);
     ls_predicted_close(&predicted);
     if (ls_status_code(failed) == LS_CODE_USAGE && !p->printed && index + 1 == p->count) {
-        json_decref(row); /* of too many activities, or no route: a refusal */
         ls_status_free(status);
-        return failed;
+        return failed; /* of too many activities, or no route: a refusal */
     }
     const bool failed_here = failed, interrupted = ls_status_code(failed) == LS_CODE_INTERRUPTED;
     if (failed)
@@ -362,7 +348,6 @@ static ls_status predict_case(prediction *p, size_t index)
     if (!p->request->prediction.validate || failed_here)
         status = ls_status_first(status, ls_writer_row(p->writer, row));
     p->printed = true;
-    json_decref(row);
     return status;
 }
 

@@ -71,22 +71,16 @@ static ls_status check_rows(const ls_option_set *set, const report_task *task, c
     return LS_OK;
 }
 
-/* "8pt" or "8": of pictures in PDF. */
-static ls_status read_letters(const ls_option_set *set, double *out)
+/* The size of letters in PDF, "8pt" or "8"; an address of the characters that need no escape. */
+static ls_status read_style(const ls_option_set *set, ls_report_options *out)
 {
-    const char *text = ls_option_set_text(set, "font-size", NULL);
+    const char *size = ls_option_set_text(set, "font-size", NULL);
+    const char *text = out->url = ls_option_set_text(set, "url", NULL);
     char *end = NULL;
-    *out = text ? strtod(text, &end) : 0;
-    if (text && !(*out >= 4 && *out <= 12 && (!*end || strcmp(end, "pt") == 0)))
-        return ls_fail(LS_CODE_USAGE, "--font-size", text,
+    out->letters = size ? strtod(size, &end) : 0;
+    if (size && !(out->letters >= 4 && out->letters <= 12 && (!*end || strcmp(end, "pt") == 0)))
+        return ls_fail(LS_CODE_USAGE, "--font-size", size,
                        "is not valid; give 4pt to 12pt, the size when printed");
-    return LS_OK;
-}
-
-/* An address of the characters that need no escape anywhere. */
-static ls_status read_url(const ls_option_set *set, const char **out)
-{
-    const char *text = *out = ls_option_set_text(set, "url", NULL);
     static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                                   "-._~:/?#[]@!$&'()*+,;=%";
     if (text && text[strspn(text, allowed)])
@@ -104,8 +98,7 @@ static ls_status perform(const ls_option_set *set, report_task *task)
     ls_report_options options = {.out = ls_option_set_text(set, "out", NULL),
                                  .bare = ls_option_set_yes(set, "bare"),
                                  .notes = task->notes};
-    LS_TRY(read_letters(set, &options.letters));
-    LS_TRY(read_url(set, &options.url));
+    LS_TRY(read_style(set, &options));
     if (!options.out)
         return ls_fail(LS_CODE_USAGE, "report", "command line",
                        "the folder to write is missing; --out DIR");

@@ -243,23 +243,6 @@ static ls_status judge_library_at_once(comparison *c, uint64_t steps, ls_gate *g
     return LS_OK;
 }
 
-/* Compares a library's sum of this step with the slices' gradients from the same parameters. */
-static void judge_library(const comparison *c, uint64_t step, ls_gate *gate)
-{
-    /* Each addition may flush its sum. */
-    const double sums = (double)c->variables->elements * ls_job_parts(&c->plan->job);
-    char by[LS_GATE_BY];
-    const double rel =
-        ls_model_distance(c->variables, c->given, ls_oracle_wide_sum(c->run[ORACLE].run), sums);
-    gate->library_rel =
-        rel > gate->library_rel || isnan(gate->library_rel) ? rel : gate->library_rel;
-    if (rel <= ls_gate_library_bound || !gate->pass)
-        return;
-    ls_gate_wrong(
-        gate, "step %llu: the reduced gradient differs from the sum of the replicas' gradients %s",
-        (unsigned long long)step, ls_gate_difference(rel, ls_gate_library_bound, by));
-}
-
 /* Runs one step of each judge, and records in the gate where the candidate differs. */
 static ls_status judge_step(comparison *c, uint64_t step, ls_gate *gate)
 {
@@ -288,8 +271,14 @@ static ls_status judge_step(comparison *c, uint64_t step, ls_gate *gate)
         else
             note_element(c, when, &d, c->values[CANDIDATE], name, c->values[judge], gate);
     }
-    if (c->library)
-        judge_library(c, step, gate);
+    if (c->library) {
+        /* each addition may flush its sum */
+        const double sums = (double)c->variables->elements * ls_job_parts(&c->plan->job);
+        const float *wide = ls_oracle_wide_sum(c->run[ORACLE].run);
+        ls_gate_library(step, ls_model_distance(c->variables, c->given, wide, sums),
+                        "the reduced gradient differs from the sum of the replicas' gradients",
+                        gate);
+    }
     if (step == c->plan->job.start && (c->run[ORACLE].run || c->plan->job.exact.on) &&
         !ls_sync_bn_is_own(c->plan))
         LS_TRY(judge_first_step(c, gate));

@@ -55,8 +55,6 @@ void ls_gate_close(ls_gate *gate);
 /** Bound of the first loss, which differs by rounding only, far less than the effect of losing one
  * sample of thousands. */
 static const double ls_gate_loss_bound = 1e-4;
-/** Bound of a library's sums, in any order: rounding, far less than the loss of one slice. */
-static const double ls_gate_library_bound = 1e-5;
 /** Share of the gate's time that is spent comparing step by step. */
 static const double ls_gate_alone_share = 0.8;
 /** Steps enqueued at once in the second pass: few, so that an interrupt takes effect soon. */
@@ -75,6 +73,9 @@ enum { LS_GATE_BY = 64 };
 
 /** How far two sides are apart, for a message: "by 0.31 relative, bound 0.02". */
 const char *ls_gate_difference(double rel, double bound, char text[LS_GATE_BY]);
+
+/** Judges a library's sums of a step, in any order, by how far they are from the judge's. */
+void ls_gate_library(uint64_t step, double rel, const char *differs, ls_gate *gate);
 
 /** A step's loss against the whole batch's in one piece, which differs by rounding only. */
 void ls_gate_whole_loss(const ls_plan_of_case *plan, uint64_t step, double loss, double whole,

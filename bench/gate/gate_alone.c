@@ -150,22 +150,6 @@ static ls_status note_replica(comparison *c, uint64_t step, int replica, ls_gate
     return LS_OK;
 }
 
-/* The mean is the library's, and must be near that in float64. */
-static void judge_library(const comparison *c, uint64_t step, ls_gate *gate)
-{
-    const double sums = (double)c->variables->elements * c->replicas;
-    char by[LS_GATE_BY];
-    const double rel =
-        ls_model_distance(c->variables, c->first, ls_replay_wide_mean(c->judge.run), sums);
-    gate->library_rel =
-        rel > gate->library_rel || isnan(gate->library_rel) ? rel : gate->library_rel;
-    if (!(rel <= ls_gate_library_bound))
-        ls_gate_wrong(
-            gate,
-            "step %llu: the mean parameters differ from the mean of the replicas' parameters %s",
-            (unsigned long long)step, ls_gate_difference(rel, ls_gate_library_bound, by));
-}
-
 static ls_status judge_step(comparison *c, uint64_t step, ls_gate *gate)
 {
     const size_t bytes = c->variables->elements * sizeof *c->judge_values;
@@ -174,8 +158,13 @@ static ls_status judge_step(comparison *c, uint64_t step, ls_gate *gate)
     ls_run *run = c->judge.run;
     ls_replay_give(run, given ? c->first : NULL);
     LS_TRY(ls_session_one_step(&c->judge, c->judge_values, &loss));
-    if (given)
-        judge_library(c, step, gate);
+    if (given) {
+        const double sums = (double)c->variables->elements * c->replicas;
+        const float *wide = ls_replay_wide_mean(run);
+        ls_gate_library(step, ls_model_distance(c->variables, c->first, wide, sums),
+                        "the mean parameters differ from the mean of the replicas' parameters",
+                        gate);
+    }
     for (int d = 0; d < c->replicas && gate->pass; d++) {
         LS_TRY(run->functions->gather_replica(run, d, ls_job_elements(run->job), c->judge_values));
         if (ls_hash64(c->judge_values, bytes) != c->all[d])

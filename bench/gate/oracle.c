@@ -118,24 +118,19 @@ static ls_status open_sums(oracle *me)
     return LS_OK;
 }
 
-/* What places sum in bfloat16 is rounded as addends are, and added in the order of places. */
-static ls_status open_split(oracle *me)
-{
-    const ls_job *its = me->its_job;
-    const ls_allreduce *order = its->exchange.allreduce;
-    if (its->kernels.precision == LS_PRECISION_BF16)
-        LS_TRY(ls_allreduce_find("owners", &order));
-    LS_TRY(ls_graph_split(me->base.job->model->graph, ls_job_splits(its), its->division.sequence,
-                          order, &me->split));
-    me->split.graph->slices.rounded = !its->division.sums_float32;
-    return LS_OK;
-}
-
 static ls_status open_parts(oracle *me)
 {
     const ls_job *job = me->base.job;
-    if (ls_job_splits(me->its_job) > 1)
-        LS_TRY(open_split(me));
+    if (ls_job_splits(me->its_job) > 1) {
+        /* what places sum in bfloat16 is rounded as addends are, and added in their order */
+        const ls_job *its = me->its_job;
+        const ls_allreduce *order = its->exchange.allreduce;
+        if (its->kernels.precision == LS_PRECISION_BF16)
+            LS_TRY(ls_allreduce_find("owners", &order));
+        LS_TRY(ls_graph_split(job->model->graph, ls_job_splits(its), its->division.sequence, order,
+                              &me->split));
+        me->split.graph->slices.rounded = !its->division.sums_float32;
+    }
     const ls_replica_options options = {.job = job,
                                         .device = job->devices[0],
                                         .rows = job->batch,

@@ -44,6 +44,17 @@ const char *ls_gate_difference(double rel, double bound, char text[LS_GATE_BY])
     return text;
 }
 
+void ls_gate_library(uint64_t step, double rel, const char *differs, ls_gate *gate)
+{
+    static const double bound = 1e-5; /* rounding, far less than the loss of one slice */
+    char by[LS_GATE_BY];
+    if (rel > gate->library_rel || isnan(gate->library_rel))
+        gate->library_rel = rel;
+    if (gate->pass && !(rel <= bound))
+        ls_gate_wrong(gate, "step %llu: %s %s", (unsigned long long)step, differs,
+                      ls_gate_difference(rel, bound, by));
+}
+
 void ls_gate_whole_loss(const ls_plan_of_case *plan, uint64_t step, double loss, double whole,
                         ls_gate *gate)
 {

@@ -86,25 +86,21 @@ static ls_status enqueue_joint(const ls_collective *c)
     return LS_OK;
 }
 
-static ls_status capture_joint(ls_collective *c)
+ls_status ls_collective_capture(ls_collective *c)
 {
+    for (int r = 0; r < c->local; r++)
+        LS_TRY(build_call(c, &c->members[r], &c->members[r].ops));
+    if (!ls_comm_is_joint(c->members->comm)) {
+        for (int r = 0; r < c->local; r++)
+            LS_TRY(capture_alone(c, &c->members[r]));
+        return LS_OK;
+    }
     LS_TRY(ls_event_open(c->members->device, &c->begun));
     for (int r = 1; r < c->local; r++)
         LS_TRY(ls_event_open(c->members[r].device, &c->members[r].left));
     LS_TRY(ls_program_begin(c->members->queue));
     const ls_status status = enqueue_joint(c);
     return ls_status_first(status, ls_program_end(c->members->queue, &c->members->program));
-}
-
-ls_status ls_collective_capture(ls_collective *c)
-{
-    for (int r = 0; r < c->local; r++)
-        LS_TRY(build_call(c, &c->members[r], &c->members[r].ops));
-    if (ls_comm_is_joint(c->members->comm))
-        return capture_joint(c);
-    for (int r = 0; r < c->local; r++)
-        LS_TRY(capture_alone(c, &c->members[r]));
-    return LS_OK;
 }
 
 void ls_collective_clear(ls_collective *c)

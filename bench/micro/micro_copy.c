@@ -11,6 +11,7 @@
 #include "bench/micro/micro.h"
 
 #include "common/base/clock.h"
+#include "common/base/grow.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -157,27 +158,22 @@ static copies copies_of(ls_micro *m, ls_device *other, size_t bytes)
 
 static ls_status measure_copies(ls_micro *m, ls_device *other, size_t bytes)
 {
-    copies c = copies_of(m, other, bytes);
+    ls_closing(free_buffers) copies c = copies_of(m, other, bytes);
     char shape[48] = "within";
     if (other)
         snprintf(shape, sizeof shape, "from %s", ls_device_describe(other)->text);
-    ls_status status = take_buffers(&c);
-    if (!status)
-        status = measure_device_copy(&c, shape);
-    for (int in = 1; in >= 0 && !status && !other; in--)
-        status = measure_host_copy(&c, in);
-    free_buffers(&c);
-    return status;
+    LS_TRY(take_buffers(&c));
+    LS_TRY(measure_device_copy(&c, shape));
+    for (int in = 1; in >= 0 && !other; in--)
+        LS_TRY(measure_host_copy(&c, in));
+    return LS_OK;
 }
 
 ls_status ls_micro_time_copy(ls_micro *m, size_t bytes, ls_statistics *ns)
 {
-    copies c = copies_of(m, NULL, bytes);
-    ls_status status = take_buffers(&c);
-    if (!status)
-        status = time_device_copy(&c, ns);
-    free_buffers(&c);
-    return status;
+    ls_closing(free_buffers) copies c = copies_of(m, NULL, bytes);
+    LS_TRY(take_buffers(&c));
+    return time_device_copy(&c, ns);
 }
 
 ls_status ls_micro_copy(ls_micro *m)

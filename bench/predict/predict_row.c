@@ -146,7 +146,7 @@ ls_status ls_predicted_row(const ls_predictor *predictor, const ls_workplace *wo
 {
     const ls_row_facts facts = {.workplace = workplace, .plan = plan, .error = error};
     char text[160];
-    json_t *row;
+    json_auto_t *row = NULL;
     LS_TRY(ls_row_build(&facts, &row));
     ls_row_drop(row, LS_F_case_blocks); /* predict has no blocks */
     ls_row_append(row, LS_F_result_warnings, json_string("predicted"));
@@ -161,9 +161,10 @@ ls_status ls_predicted_row(const ls_predictor *predictor, const ls_workplace *wo
         ls_row_append(row, LS_F_result_warnings, json_string("scaled"));
         ls_row_append(row, LS_F_result_notes, json_string(text));
     }
-    ls_status status = error || !p->step_ms ? LS_OK : put_time(row, plan, p);
+    if (!error && p->step_ms)
+        LS_TRY(put_time(row, plan, p));
     if (!error && p->step_ms && p->uses_ns)
-        status = ls_status_first(status, put_pipeline(row, plan, p));
+        LS_TRY(put_pipeline(row, plan, p));
     if (!error && plan->job.exchange.allreduce->formula && /* else only the library knows it */
         (p->sent.messages_sent || p->formula.messages_sent))
         ls_row_put_traffic(row, &p->sent, &p->formula);
@@ -173,9 +174,6 @@ ls_status ls_predicted_row(const ls_predictor *predictor, const ls_workplace *wo
         ls_row_add_memory(row, ls_device_name_text(name, text), &p->ledgers[i], p->memory[i].bytes);
     }
     put_prediction(row, predictor, plan, p);
-    if (status)
-        json_decref(row);
-    else
-        *out = row;
-    return status;
+    *out = json_incref(row);
+    return LS_OK;
 }

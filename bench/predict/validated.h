@@ -68,6 +68,9 @@ void ls_validations_settle(ls_validations *validations, size_t first);
 /** Rows of other machines, which are a part of the program; owned by the caller. */
 json_t *ls_validated_table(void);
 
+/** Parses JSON lines that are a part of the program; owned by the caller. */
+json_t *ls_embedded_rows(const char *lines);
+
 /** Whether a predicted row's step is busy. */
 bool ls_validated_busy(const json_t *row);
 

@@ -10,16 +10,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-json_t *ls_validated_table(void)
+json_t *ls_embedded_rows(const char *lines)
 {
     json_t *rows = json_array();
-    for (const char *at = ls_validated_rows; *at; at += strspn(at, "\n")) {
+    for (const char *at = lines; *at; at += strspn(at, "\n")) {
         json_t *row = json_loads(at, JSON_DISABLE_EOF_CHECK, NULL);
         if (row)
             json_array_append_new(rows, row);
         at += strcspn(at, "\n");
     }
     return rows;
+}
+
+json_t *ls_validated_table(void)
+{
+    return ls_embedded_rows(ls_validated_rows);
 }
 
 bool ls_validated_busy(const json_t *row)

@@ -6,6 +6,7 @@
  */
 #include "bench/regress/regress.h"
 #include "bench/statistics/statistics.h"
+#include "common/base/grow.h"
 
 #include <stdlib.h>
 
@@ -36,22 +37,19 @@ typedef struct tally {
 /* Adds the verdicts of one comparison of all cases. */
 static ls_status compare_once(const ls_regress_task *task, tally tallies[SLOWED])
 {
-    ls_regress regress;
-    ls_status status = ls_regress_compare(task, &regress);
-    for (size_t i = 0; i < regress.count && !status; i++) {
+    ls_closing(ls_regress_close) ls_regress regress = {0};
+    LS_TRY(ls_regress_compare(task, &regress));
+    for (size_t i = 0; i < regress.count; i++) {
         const ls_regress_case *one = &regress.cases[i];
         tally *level = &tallies[i / (regress.count / SLOWED)];
         if (one->error || json_array_size(one->worse) > 0)
-            status =
-                ls_fail(LS_CODE_MISSING, "regress", one->name, "%s",
-                        one->error ? one->error : "its gate, bytes or memory are worse in NEW");
+            return ls_fail(LS_CODE_MISSING, "regress", one->name, "%s",
+                           one->error ? one->error : "its gate, bytes or memory are worse in NEW");
         level->counts[one->result.verdict]++;
         level->seconds += one->seconds;
-        if (!status)
-            status = ls_log_push(&level->ratios, one->result.ratio);
+        LS_TRY(ls_log_push(&level->ratios, one->result.ratio));
     }
-    ls_regress_close(&regress);
-    return status;
+    return LS_OK;
 }
 
 ls_status ls_regress_calibrate(const ls_regress_task *task, size_t n, json_t **rows)

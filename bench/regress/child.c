@@ -27,7 +27,7 @@ enum { TICK_MS = 200, TICK_ALONE_MS = 5, TEXT_MOST = 64 << 20 };
 
 extern char **environ;
 
-static ls_status start(char *const argv[], const char *folder, const int ends[2], pid_t *pid)
+static ls_status start(char *const argv[], const int ends[2], pid_t *pid)
 {
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
@@ -42,14 +42,12 @@ static ls_status start(char *const argv[], const char *folder, const int ends[2]
     posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
     for (int i = 0; i < 2; i++)
         posix_spawn_file_actions_adddup2(&actions, ends[i], 1 + i);
-    if (folder)
-        posix_spawn_file_actions_addchdir_np(&actions, folder);
     const int error = posix_spawnp(pid, argv[0], &actions, &attributes, argv, environ);
     posix_spawn_file_actions_destroy(&actions);
     posix_spawnattr_destroy(&attributes);
     if (!error)
         return LS_OK;
-    if (!folder && !strchr(argv[0], '/') && access(argv[0], X_OK) == 0)
+    if (!strchr(argv[0], '/') && access(argv[0], X_OK) == 0)
         return ls_fail(LS_CODE_MISSING, "regress", argv[0],
                        "is not in the PATH; the program of this name in this folder is ./%s",
                        argv[0]);
@@ -58,11 +56,10 @@ static ls_status start(char *const argv[], const char *folder, const int ends[2]
 }
 
 /* Whether to keep waiting for it. */
-static ls_status check(const char *name, const int ends[2], bool cleans, uint64_t begin,
-                       uint64_t limit_ns)
+static ls_status check(const char *name, const int ends[2], uint64_t begin, uint64_t limit_ns)
 {
     struct stat facts;
-    if (!cleans && ls_interrupted())
+    if (ls_interrupted())
         return ls_fail(LS_CODE_INTERRUPTED, "regress", NULL, "interrupted");
     if (ls_clock_ns() - begin > limit_ns)
         return ls_fail(LS_CODE_MISSING, "regress", name, "did not end within %.0f s and was killed",
@@ -75,15 +72,15 @@ static ls_status check(const char *name, const int ends[2], bool cleans, uint64_
 }
 
 /* Sleeps until the process ends; polls if the system cannot notify. */
-static ls_status await(pid_t pid, const char *name, const int ends[2], bool cleans,
-                       uint64_t limit_ns, int *state)
+static ls_status await(pid_t pid, const char *name, const int ends[2], uint64_t limit_ns,
+                       int *state)
 {
     const uint64_t begin = ls_clock_ns();
     struct pollfd end = {(int)syscall(SYS_pidfd_open, pid, 0), POLLIN, 0};
     ls_status status = LS_OK;
     while (waitpid(pid, state, status ? 0 : WNOHANG) != pid) {
         if (!status)
-            status = check(name, ends, cleans, begin, limit_ns);
+            status = check(name, ends, begin, limit_ns);
         if (status)
             kill(-pid, SIGKILL);
         else
@@ -94,8 +91,7 @@ static ls_status await(pid_t pid, const char *name, const int ends[2], bool clea
     return status;
 }
 
-ls_status ls_child_run(char *const argv[], const char *folder, bool cleans, uint64_t limit_ns,
-                       ls_child *out)
+ls_status ls_child_run(char *const argv[], uint64_t limit_ns, ls_child *out)
 {
     const int ends[2] = {memfd_create("stdout", MFD_CLOEXEC), memfd_create("stderr", MFD_CLOEXEC)};
     pid_t pid;
@@ -106,9 +102,9 @@ ls_status ls_child_run(char *const argv[], const char *folder, bool cleans, uint
         status =
             ls_fail(LS_CODE_MISSING, "regress", "temporary file in memory", "%s", strerror(errno));
     if (!status)
-        status = start(argv, folder, ends, &pid);
+        status = start(argv, ends, &pid);
     if (!status)
-        status = await(pid, argv[0], ends, cleans, limit_ns, &state);
+        status = await(pid, argv[0], ends, limit_ns, &state);
     for (int i = 0; i < 2; i++) {
         char **text = i ? &out->err : &out->out;
         size_t size = 0;

@@ -4,7 +4,6 @@
 
 #include "common/base/status.h"
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -15,13 +14,11 @@ typedef struct ls_child {
 } ls_child;
 
 /**
- * Runs argv[0] (found in PATH) in `folder` (NULL means this one), in its own process group, for at
- * most `limit_ns`. LS_CODE_MISSING if it cannot be started, or is killed at the limit.
- * LS_CODE_INTERRUPTED if this program received a signal, unless the child `cleans` up. A child that
- * fails is not a failure of this call.
+ * Runs argv[0] (found in PATH), in its own process group, for at most `limit_ns`. LS_CODE_MISSING
+ * if it cannot be started, or is killed at the limit. LS_CODE_INTERRUPTED if this program received
+ * a signal. A child that fails is not a failure of this call.
  */
-ls_status ls_child_run(char *const argv[], const char *folder, bool cleans, uint64_t limit_ns,
-                       ls_child *out);
+ls_status ls_child_run(char *const argv[], uint64_t limit_ns, ls_child *out);
 
 /** Takes a zero-filled one. */
 void ls_child_free(ls_child *child);

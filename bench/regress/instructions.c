@@ -28,7 +28,7 @@ ls_status ls_regress_can_count(const ls_regress_task *task)
     ls_child child;
     if (!task->instructions || !is_countable(task))
         return LS_OK;
-    ls_status status = ls_child_run(command, NULL, false, count_most_ns, &child);
+    ls_status status = ls_child_run(command, count_most_ns, &child);
     if (!status)
         ls_child_free(&child);
     if (!status || ls_status_code(status) == LS_CODE_INTERRUPTED)

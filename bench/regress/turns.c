@@ -83,7 +83,7 @@ ls_status ls_regress_run(const ls_regress_task *task, int side, const char *cons
         for (size_t i = 0; parts[part] && parts[part][i]; i++)
             if (parts[part] != after || !ls_regress_is_given(task, after[i]))
                 argv[n++] = (char *)(size_t)parts[part][i];
-    return ls_child_run(argv, NULL, false, limit_ns, out);
+    return ls_child_run(argv, limit_ns, out);
 }
 
 /* Runs a block, and appends its rows. */

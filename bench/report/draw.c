@@ -4,6 +4,7 @@
 
 #include "bench/output/format.h"
 #include "bench/report/template.h"
+#include "common/base/grow.h"
 #include "common/base/whole_file.h"
 
 #include <ctype.h>
@@ -146,32 +147,25 @@ static ls_status put_dressed(FILE *stream, void *context)
     return LS_OK;
 }
 
-static ls_status dress(const json_t *figure, const char *path)
-{
-    drawing one = {figure, ls_draw_read(path)};
-    ls_status status =
-        one.text ? ls_whole_file("report", path, put_dressed, &one) : ls_fail_memory("report", 0);
-    free(one.text);
-    return status;
-}
-
 /* gnuplot's status is 0 even if the disk is full. Dresses SVG. */
 static ls_status finish_pictures(const json_t *figures, const char *folder, ls_picture kind)
 {
     for (size_t i = 0; i < json_array_size(figures); i++) {
         const char *name = ls_text_of(json_array_get(figures, i), "name");
-        char *path;
+        ls_auto char *path = NULL;
         if (asprintf(&path, "%s/%s%s", folder, name, endings[kind].name) < 0)
             return ls_fail_memory("report", strlen(folder));
-        const bool complete = is_complete(path, endings[kind].file);
-        ls_status status =
-            complete && kind == LS_PICTURE_SVG ? dress(json_array_get(figures, i), path) : LS_OK;
-        free(path);
-        LS_TRY(status);
-        if (!complete)
+        if (!is_complete(path, endings[kind].file))
             return ls_fail(LS_CODE_MISSING, "report", folder,
                            "gnuplot did not complete %s%s; a folder with room works", name,
                            endings[kind].name);
+        if (kind != LS_PICTURE_SVG)
+            continue;
+        ls_auto char *text = ls_draw_read(path);
+        if (!text)
+            return ls_fail_memory("report", 0);
+        LS_TRY(ls_whole_file("report", path, put_dressed,
+                             &(drawing){json_array_get(figures, i), text}));
     }
     return LS_OK;
 }
@@ -215,20 +209,15 @@ static ls_status put_picture(FILE *stream, void *path)
 static ls_status draw_in_folder(json_t *figure, const char *folder, ls_picture kind,
                                 const char *path)
 {
-    json_t *figures = json_pack("[O]", figure);
-    char *drawn = NULL;
+    json_auto_t *figures = json_pack("[O]", figure);
+    ls_auto char *drawn = NULL;
     json_object_set_new(figure, "name", json_string("picture"));
+    if (asprintf(&drawn, "%s/picture%s", folder, endings[kind].name) < 0)
+        return ls_fail_memory("--out", strlen(path));
     ls_status status = ls_draw(figures, folder, kind);
-    if (asprintf(&drawn, "%s/picture%s", folder, endings[kind].name) < 0) {
-        drawn = NULL;
-        status = ls_status_first(status, ls_fail_memory("--out", strlen(path)));
-    }
     if (!status)
         status = ls_whole_file("--out", path, put_picture, drawn);
-    if (drawn)
-        unlink(drawn);
-    free(drawn);
-    json_decref(figures);
+    unlink(drawn);
     return status;
 }
 
@@ -243,7 +232,7 @@ ls_status ls_draw_file(json_t *figure, const char *path)
     if (kind == 3 || ending == base)
         return ls_fail(LS_CODE_USAGE, "--out", path,
                        "is not the name of a picture; end it in .svg, .png or .pdf");
-    char *folder = NULL;
+    ls_auto char *folder = NULL;
     if (asprintf(&folder, "%s/lockstep-XXXXXX", temporary && *temporary ? temporary : "/tmp") < 0)
         return ls_fail_memory("--out", strlen(path));
     ls_status status =
@@ -252,7 +241,6 @@ ls_status ls_draw_file(json_t *figure, const char *path)
             : ls_fail(LS_CODE_MISSING, "temporary folder", folder,
                       "cannot be made: %s; TMPDIR names a folder with room", strerror(errno));
     rmdir(folder);
-    free(folder);
     return status;
 }
 
@@ -272,12 +260,12 @@ char *ls_draw_read(const char *path)
 
 ls_status ls_draw_embed(json_t *figure, const char *folder)
 {
-    char *path, *text = NULL;
+    ls_auto char *path = NULL, *text = NULL;
     size_t size;
     int width = 0, height = 0;
     if (asprintf(&path, "%s/%s.svg", folder, ls_text_of(figure, "name")) < 0)
         return ls_fail_memory("report", strlen(folder));
-    char *drawn = ls_draw_read(path);
+    ls_auto char *drawn = ls_draw_read(path);
     const char *box = drawn ? strstr(drawn, "viewBox=\"") : NULL;
     FILE *stream = box && sscanf(box, "viewBox=\"0 0 %d %d", &width, &height) == 2
                        ? open_memstream(&text, &size)
@@ -295,8 +283,5 @@ ls_status ls_draw_embed(json_t *figure, const char *folder)
         fclose(stream);
         json_object_set_new(figure, "svg", json_string(text));
     }
-    free(text);
-    free(drawn);
-    free(path);
     return stream ? LS_OK : ls_fail_memory("report", 0);
 }

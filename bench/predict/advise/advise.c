@@ -113,11 +113,12 @@ static const char *bound_of(const ls_advising *a, const ls_predicted *p, double 
 static ls_status take(ls_advising *a, const ls_plan_of_case *plan, const ls_predicted *predicted,
                       ls_advised *one)
 {
-    json_t *row = NULL;
+    json_auto_t *row = NULL;
     ls_interval step;
     bool added;
     LS_TRY(ls_predicted_row(a->predictor, a->workplace, plan, predicted, NULL, &row));
-    ls_status status = a->validations ? ls_validations_take(a->validations, row, &added) : LS_OK;
+    if (a->validations)
+        LS_TRY(ls_validations_take(a->validations, row, &added));
     const bool known = ls_row_pace(row, &step);
     const double batch_s = (double)plan->job.batch * 1e3;
     one->step_ms = step.value;
@@ -141,15 +142,14 @@ static ls_status take(ls_advising *a, const ls_plan_of_case *plan, const ls_pred
     one->ci95[1] = known ? batch_s / step.low : one->samples_per_s;
     json_decref(one->facts);
     one->facts = json_incref(ls_row_group(row, LS_G_case));
-    json_decref(row);
-    return status;
+    return LS_OK;
 }
 
 ls_status ls_advising_predict(ls_advising *a, ls_advised *one, ls_predicted *predicted,
                               ls_status *refused)
 {
     ls_case given, played;
-    ls_plan_of_case plan;
+    ls_closing(ls_plan_close) ls_plan_of_case plan = {0};
     memcpy(&given, &one->config, sizeof given);
     /* fewer steps, if it is an estimate, or a play of so many activities takes minutes */
     enum { MOST = 100000 };
@@ -166,14 +166,12 @@ ls_status ls_advising_predict(ls_advising *a, ls_advised *one, ls_predicted *pre
     if (*refused)
         return LS_OK;
     *refused = ls_predict(a->predictor, a->workplace->machine, &plan, predicted);
-    ls_status status = LS_OK;
     one->memory = predicted->most_memory;
     if (!*refused)
-        status = take(a, &plan, predicted, one);
-    else if (predicted->most_memory > a->predictor->memory_limit && !one->facts)
+        return take(a, &plan, predicted, one);
+    if (predicted->most_memory > a->predictor->memory_limit && !one->facts)
         one->facts = ls_row_case(&(ls_row_facts){.workplace = a->workplace, .plan = &plan});
-    ls_plan_close(&plan);
-    return status;
+    return LS_OK;
 }
 
 /* Options that change nothing here: neither the step, to the last bit, nor the memory. */
@@ -201,13 +199,11 @@ static void note_memory(ls_advising *a, const ls_advised *one)
 /* What is wrong with the platform or the machine ends it all; other failures refuse one case. */
 ls_status ls_advising_estimate(ls_advising *a, ls_advised *one, double *rate, size_t *memory)
 {
-    ls_predicted predicted;
+    ls_closing(ls_predicted_close) ls_predicted predicted = {0};
     ls_status refused = LS_OK;
     ls_advising_show(a, one->config.strategy->name, one->options);
     ls_status status = ls_interrupted() ? ls_engine_interrupted()
                                         : ls_advising_predict(a, one, &predicted, &refused);
-    if (!status)
-        ls_predicted_close(&predicted);
     if (ls_status_code(refused) == LS_CODE_INTERRUPTED) {
         json_decref(one->facts);
         return ls_status_first(status, refused);
@@ -306,7 +302,7 @@ static bool may_play_alone(const ls_advising *a)
 static ls_status play_alone(ls_advising *a)
 {
     ls_advised one = {0};
-    ls_predicted predicted = {0};
+    ls_closing(ls_predicted_close) ls_predicted predicted = {0};
     ls_status refused = LS_OK;
     if (!may_play_alone(a))
         return LS_OK;
@@ -315,8 +311,6 @@ static ls_status play_alone(ls_advising *a)
     LS_TRY(ls_advising_set(&one.config, "strategy", "single"));
     LS_TRY(ls_advising_set(&one.config, "devices", "1"));
     ls_status status = ls_advising_predict(a, &one, &predicted, &refused);
-    if (!status)
-        ls_predicted_close(&predicted);
     if (!status && !refused)
         a->out->alone_per_s = one.samples_per_s;
     json_decref(one.facts);
@@ -333,13 +327,11 @@ static void find_batch(ls_advising *a)
     for (size_t i = 0; i < a->workplace->request->case_count && !a->out->batch; i++) {
         const ls_case *c = &a->workplace->request->cases[i];
         ls_case played;
-        ls_plan_of_case plan;
+        ls_closing(ls_plan_close) ls_plan_of_case plan = {0};
         ls_status status = ls_predictor_plan(a->predictor, a->workplace, c, &played, &plan);
         const bool weak = c->scaling == LS_SCALING_WEAK;
-        if (!status) {
+        if (!status)
             a->out->batch = plan.job.batch / (weak ? ls_job_replicas(&plan.job) : 1);
-            ls_plan_close(&plan);
-        }
         ls_status_free(status);
     }
 }

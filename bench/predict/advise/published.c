@@ -9,18 +9,6 @@
 
 #include <string.h>
 
-static json_t *read_rows(void)
-{
-    json_t *rows = json_array();
-    for (const char *at = ls_published_rows; *at; at += strspn(at, "\n")) {
-        json_t *row = json_loads(at, JSON_DISABLE_EOF_CHECK, NULL);
-        if (row)
-            json_array_append_new(rows, row);
-        at += strcspn(at, "\n");
-    }
-    return rows;
-}
-
 /* A row's rate; the higher one is better. */
 static double rate_of(const json_t *row, const char *name)
 {
@@ -54,7 +42,8 @@ static void add_question(const json_t *rows, const json_t *answers, ls_regret *r
 ls_regret ls_published_regret(void)
 {
     ls_regret regret = {0};
-    json_auto_t *rows = read_rows(), *questions = json_loads(ls_published_questions, 0, NULL);
+    json_auto_t *rows = ls_embedded_rows(ls_published_rows),
+                *questions = json_loads(ls_published_questions, 0, NULL);
     const char *question;
     json_t *answers;
     json_object_foreach(questions, question, answers)

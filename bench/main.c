@@ -14,6 +14,7 @@
 #include "build_info.h"
 #include "common/base/clock.h"
 #include "common/base/digest.h"
+#include "common/base/escape.h"
 #include "common/base/grow.h"
 #include "common/base/log.h"
 #include "common/base/numbers.h"
@@ -166,7 +167,7 @@ static ls_status refuse_command(const char *name)
     if (nearest)
         snprintf(hint, sizeof hint, "did you mean %s? ", nearest);
     for (size_t i = 0; i < COMMAND_COUNT; i++)
-        snprintf(valid + strlen(valid), sizeof valid - strlen(valid), "%s, ", commands[i].name);
+        ls_text_add(valid, sizeof valid, "%s, ", commands[i].name);
     return ls_fail(LS_CODE_USAGE, "command", *name ? name : "''",
                    "unknown command; %svalid are: %shelp", hint, valid);
 }
@@ -364,8 +365,7 @@ static ls_status compare_ranks(const ls_processes *processes, int argc, char **a
         LS_VERSION " " LS_GIT_COMMIT " " LS_BUILD_TYPE " " LS_COMPILER " " LS_COMPILER_FLAGS;
     char text[4096] = "";
     for (int i = 1; i < argc; i++)
-        snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s", i > 1 ? " " : "",
-                 argv[i]);
+        ls_text_add(text, sizeof text, "%s%s", i > 1 ? " " : "", argv[i]);
     LS_TRY(ls_world_same(processes->comm, "build", ls_hash64(build, sizeof build), build));
     return ls_world_same(processes->comm, "command line", ls_hash64(text, strlen(text)), text);
 }

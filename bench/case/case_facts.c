@@ -80,12 +80,6 @@ double ls_case_dropout(const ls_case *one)
                                                 : 0;
 }
 
-bool ls_case_is_ragged(const ls_case *one)
-{
-    return ls_case_has(one, &ls_option_lengths) &&
-           ls_declared_number(&one->own, &ls_option_lengths);
-}
-
 static const ls_declared_option *const of_pieces[] = {&ls_option_accumulation_exchange,
                                                       &ls_option_zero_accumulation, NULL};
 
@@ -209,7 +203,8 @@ void ls_case_job(const ls_case *c, ls_job *job)
     job->options = c->own;
     job->seed = c->seed;
     job->sampling.shuffle = c->shuffle;
-    job->sampling.ragged = ls_case_is_ragged(c);
+    job->sampling.ragged =
+        ls_case_has(c, &ls_option_lengths) && ls_declared_number(&c->own, &ls_option_lengths);
     job->sampling.augment = ls_declared_number(&c->own, &ls_option_augment);
     job->exchange.sync_statistics = ls_declared_number(&c->own, &ls_option_sync_bn);
     job->exact.on = c->reduce == LS_REDUCE_EXACT;

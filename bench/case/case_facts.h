@@ -17,7 +17,6 @@ enum { LS_DECLARED_HAD = 32 }; /**< declared options that apply to one case, at 
 size_t ls_case_own(const ls_case *one, const ls_declared_option *out[LS_DECLARED_HAD]);
 
 double ls_case_dropout(const ls_case *one); /**< 0 means no dropout */
-bool ls_case_is_ragged(const ls_case *one); /**< --lengths ragged */
 
 /** Whether an option of accumulation that the strategy has, if not this case, is taken and changes
  * nothing, since there is one piece. */

@@ -2,6 +2,7 @@
 /* Planted faults; see fault.h. */
 #include "bench/case/fault.h"
 
+#include "common/base/escape.h"
 #include "common/base/numbers.h"
 
 #include <signal.h>
@@ -51,12 +52,10 @@ bool ls_fault_parse(const char *text, ls_fault *out)
 
 char *ls_fault_text(const ls_fault *fault, char *text, size_t size)
 {
-    const int used = snprintf(text, size, "%s=%d:", names[fault->kind], fault->target);
-    if (fault->kind == LS_FAULT_DELAY)
-        snprintf(text + used, size - (size_t)used, "%gms", (double)fault->delay_ns * 1e-6);
-    else
-        snprintf(text + used, size - (size_t)used, "%lld", (long long)fault->step);
-    return text;
+    snprintf(text, size, "%s=%d:", names[fault->kind], fault->target);
+    return fault->kind == LS_FAULT_DELAY
+               ? ls_text_add(text, size, "%gms", (double)fault->delay_ns * 1e-6)
+               : ls_text_add(text, size, "%lld", (long long)fault->step);
 }
 
 bool ls_fault_strikes(const ls_fault *fault)

@@ -4,6 +4,7 @@
 
 #include "bench/case/graph_layer.h"
 #include "common/base/digest.h"
+#include "common/base/escape.h"
 #include "common/base/grow.h"
 #include "common/base/numbers.h"
 #include "common/nn/layers.h"
@@ -98,7 +99,7 @@ static bool is_given(const reading *r, const char *name)
 /* "lstm0" finds "lstm0/a", too, which has the variables. */
 static ls_status find_node(const reading *r, const char *key, const char *name, int *out)
 {
-    char names[WORDS], owner[LS_NODE_NAME];
+    char names[WORDS] = "", owner[LS_NODE_NAME];
     snprintf(owner, sizeof owner, "%.30s/a", name);
     const char *const names_of[] = {name, owner};
     for (int i = 0; i < 2; i++)
@@ -111,14 +112,11 @@ static ls_status find_node(const reading *r, const char *key, const char *name, 
                               "above it, so that there is no cycle",
                               key, name);
     /* The last names, "dense0, relu0", as many as there is room for. */
-    size_t used = 0;
-    *names = 0;
     int first = r->graph->count;
     for (size_t length = 0; first > 0 && length < WORDS - 2 * LS_NODE_NAME; first--)
         length += strlen(r->places[first - 1].name) + 2;
     for (int n = first; n < r->graph->count; n++)
-        used += (size_t)snprintf(names + used, WORDS - used, "%s%s", n > first ? ", " : "",
-                                 r->places[n].name);
+        ls_text_add(names, WORDS, "%s%s", n > first ? ", " : "", r->places[n].name);
     return ls_yaml_refuse(r->file, "%s: nothing above this layer is called '%.40s'; there are %s",
                           key, name, names);
 }
@@ -144,12 +142,10 @@ static ls_status name_node(reading *r, int n)
 
 static char *shape_text(const ls_shape *shape, char *text, size_t size)
 {
-    size_t used = (size_t)snprintf(text, size, "[");
+    snprintf(text, size, "[");
     for (int i = 0; i < shape->rank; i++)
-        used += (size_t)snprintf(text + used, size - used, "%s%lld", i ? "," : "",
-                                 (long long)shape->size[i]);
-    snprintf(text + used, size - used, "]");
-    return text;
+        ls_text_add(text, size, "%s%lld", i ? "," : "", (long long)shape->size[i]);
+    return ls_text_add(text, size, "]");
 }
 
 /* Why the graph refuses a layer, and what shapes its inputs have. */
@@ -157,14 +153,12 @@ static ls_status refuse_layer(const reading *r, const int *inputs, ls_status why
 {
     static const char before[] = "graph: ";
     char shape[120], text[WORDS] = "";
-    size_t used = 0;
     const char *reason = ls_status_text(why);
     if (strncmp(reason, before, sizeof before - 1) == 0)
         reason += sizeof before - 1;
     for (const int *n = inputs; *n >= 0; n++)
-        used += (size_t)snprintf(text + used, sizeof text - used, "%s%s is %s",
-                                 n > inputs ? " and " : "", r->places[*n].name,
-                                 shape_text(&r->graph->nodes[*n].shape, shape, sizeof shape));
+        ls_text_add(text, sizeof text, "%s%s is %s", n > inputs ? " and " : "", r->places[*n].name,
+                    shape_text(&r->graph->nodes[*n].shape, shape, sizeof shape));
     ls_status status = ls_yaml_refuse(r->file, "%.300s; %s", reason, text);
     ls_status_free(why);
     return status;
@@ -218,11 +212,10 @@ static ls_status take_inputs(const reading *r, const ls_layer *layer, const ls_g
 /* The layers that may be listed. */
 static char *list_layers(char text[WORDS])
 {
-    size_t used = 0;
+    *text = 0;
     for (size_t i = 0; i < ls_registry_count(&ls_layers); i++)
-        if (strcmp(ls_registry_name(&ls_layers, i), ls_layer_input.name) != 0 && used < WORDS)
-            used += (size_t)snprintf(text + used, WORDS - used, "%s%s", used ? ", " : "",
-                                     ls_registry_name(&ls_layers, i));
+        if (strcmp(ls_registry_name(&ls_layers, i), ls_layer_input.name) != 0)
+            ls_text_add(text, WORDS, "%s%s", *text ? ", " : "", ls_registry_name(&ls_layers, i));
     return text;
 }
 

@@ -64,8 +64,8 @@ ls_status ls_yaml_check_keys(ls_yaml_file *file, struct fy_node *mapping, const 
 {
     char valid[512] = "";
     void *at = NULL;
-    for (size_t k = 0, used = 0; keys[k] && used < sizeof valid; k++)
-        used += (size_t)snprintf(valid + used, sizeof valid - used, "%s%s", k ? ", " : "", keys[k]);
+    for (size_t k = 0; keys[k]; k++)
+        ls_text_add(valid, sizeof valid, "%s%s", k ? ", " : "", keys[k]);
     for (struct fy_node_pair *pair; (pair = fy_node_mapping_iterate(mapping, &at));) {
         const char *text = ls_yaml_text(file, fy_node_pair_key(pair));
         size_t k = 0;

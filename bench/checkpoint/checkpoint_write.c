@@ -11,6 +11,7 @@
 
 #include "bench/checkpoint/checkpoint_parts.h"
 #include "common/base/digest.h"
+#include "common/base/escape.h"
 #include "common/base/grow.h"
 #include "common/data/safetensors.h"
 #include "impl/step/run/run.h"
@@ -32,9 +33,9 @@ void ls_checkpoint_tensor(const ls_checkpoint_writing *w, int array, const ls_st
                           char *out)
 {
     const ls_variable *v = &w->variables->items[part->variable];
-    const int used = snprintf(out, LS_TENSOR_NAME, "%s/%s", w->names[array], v->name);
+    snprintf(out, LS_TENSOR_NAME, "%s/%s", w->names[array], v->name);
     if (part->count < v->count)
-        snprintf(out + used, LS_TENSOR_NAME - (size_t)used, "@%zu", part->first);
+        ls_text_add(out, LS_TENSOR_NAME, "@%zu", part->first);
 }
 
 size_t ls_shard_bytes(const ls_checkpoint_writing *w, const ls_shard *s)

@@ -16,6 +16,7 @@
 #include "bench/cli/option_table.h"
 #include "bench/case/profile.h"
 #include "bench/case/workplace.h"
+#include "common/base/escape.h"
 #include "common/base/grow.h"
 
 #include <stdlib.h>
@@ -310,9 +311,8 @@ static ls_status add_spellings(const ls_request_parsing *parsing, size_t index, 
                 continue;
             if (!has || known < count || count == sizeof found / sizeof *found)
                 continue;
-            const size_t used = strlen(text);
-            snprintf(text + used, size - used, "%s%s%s%s", count ? ", " : " --",
-                     count ? "" : option->name, count ? "" : " ", value->text);
+            ls_text_add(text, size, "%s%s%s%s", count ? ", " : " --", count ? "" : option->name,
+                        count ? "" : " ", value->text);
             found[count++] = value;
         }
     }

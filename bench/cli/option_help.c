@@ -134,11 +134,9 @@ ls_status ls_option_require(const char *name, size_t length, unsigned command, c
     }
     if (!(option->commands & command)) {
         char others[NAME_CAPACITY] = "";
-        size_t used = 0;
         for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
             if (option->commands & commands[i].bit)
-                used += (size_t)snprintf(others + used, sizeof others - used, "%s%s",
-                                         used ? ", " : "", commands[i].name);
+                ls_text_add(others, sizeof others, "%s%s", *others ? ", " : "", commands[i].name);
         ls_setting setting = {.option = option, .origin = origin};
         return ls_setting_refuse(&setting, LS_CODE_USAGE,
                                  "does not apply to %s; it is an option of: %s",

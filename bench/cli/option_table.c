@@ -9,6 +9,7 @@
 
 #include "bench/cli/option_values.h"
 #include "bench/output/results_db.h"
+#include "common/base/escape.h"
 #include "common/data/data.h"
 #include "common/nn/divide/graph_split.h"
 #include "common/nn/model.h"
@@ -482,11 +483,9 @@ char *ls_option_concerns(const ls_option *option, char *text, size_t size)
         char before[64];
         snprintf(before, sizeof before, "cases with --%s ", owners[o].option);
         for (const void *const *entry = owners[o].registry->entries; *entry; entry++)
-            if (concerns_entry(option, o, *entry)) {
-                const size_t used = strlen(text);
-                snprintf(text + used, size - used, "%s%s", used ? ", " : before,
-                         ((const ls_declared_owner *)*entry)->name);
-            }
+            if (concerns_entry(option, o, *entry))
+                ls_text_add(text, size, "%s%s", *text ? ", " : before,
+                            ((const ls_declared_owner *)*entry)->name);
     }
     char *last = strrchr(text, ',');
     if (last) { /* "a, b or c" */
@@ -494,8 +493,5 @@ char *ls_option_concerns(const ls_option *option, char *text, size_t size)
         snprintf(name, sizeof name, "%s", last + 2);
         snprintf(last, size - (size_t)(last - text), " or %s", name);
     }
-    const size_t used = strlen(text);
-    if (when)
-        snprintf(text + used, size - used, "%s%s", used ? " and " : "", when);
-    return text;
+    return when ? ls_text_add(text, size, "%s%s", *text ? " and " : "", when) : text;
 }

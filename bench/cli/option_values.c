@@ -48,16 +48,15 @@ ls_status ls_setting_check(const ls_setting *setting, bool valid)
     char text[160] = "";
     if (valid)
         return LS_OK;
-    if (option->declared)
+    for (size_t i = 0; words && words[i]; i++)
+        ls_text_add(text, sizeof text, "%s%s", i ? ", " : "valid are: ", words[i]);
+    if (option->declared && !words)
         ls_declared_valid(option->declared, text, sizeof text);
-    else if (option->valid)
+    else if (option->valid && !words)
         snprintf(text, sizeof text, "%s", option->valid);
     else if (!words)
         snprintf(text, sizeof text, "a whole number from %" PRId64 " to %" PRId64, option->low,
                  option->high);
-    for (size_t i = 0, used = 0; words && words[i]; i++)
-        used += (size_t)snprintf(text + used, sizeof text - used, "%s%s",
-                                 i ? ", " : "valid are: ", words[i]);
     const bool list = !option->sweeps && !words && !option->valid && strchr(setting->text, ',');
     return ls_setting_refuse(setting, LS_CODE_USAGE, "'%s' is not valid%s; %s", setting->text,
                              list ? ", and this option takes no list" : "", text);

@@ -214,7 +214,8 @@ json_t *ls_request_swept(const ls_request *request)
 
 /* ---- The command line as text -------------------------------------------------------------- */
 
-void ls_write_quoted(FILE *stream, const char *text)
+/* Quoted for a shell where it needs that. */
+static void write_quoted(FILE *stream, const char *text)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                                 "-_=.,:/+@%";
@@ -255,7 +256,7 @@ void ls_write_option(FILE *stream, const ls_option *option, const char *text)
     ls_option_put_value(whole, option, text);
     if (fclose(whole) == 0) { /* what begins with "--" is an option unless it follows "=" */
         fprintf(stream, " --%s%c", option->name, value[0] == '-' ? '=' : ' ');
-        ls_write_quoted(stream, value);
+        write_quoted(stream, value);
     }
 }
 
@@ -268,7 +269,7 @@ ls_status ls_command_line(int argc, char **argv, char **out)
     fputs("lockstep", stream);
     for (int i = 0; i < argc; i++) {
         fputc(' ', stream);
-        ls_write_quoted(stream, argv[i]);
+        write_quoted(stream, argv[i]);
     }
     return fclose(stream) == 0 ? LS_OK : ls_fail_memory("options", size);
 }

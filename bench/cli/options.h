@@ -31,9 +31,6 @@ void ls_request_tell(const ls_request *request);
  * a list or by a plan: a new object. */
 json_t *ls_request_swept(const ls_request *request);
 
-/** Writes an argument, quoted for a shell where it needs that. */
-void ls_write_quoted(FILE *stream, const char *argument);
-
 /** Writes " --NAME VALUE", which gives the option's value back. */
 void ls_write_option(FILE *stream, const ls_option *option, const char *text);
 

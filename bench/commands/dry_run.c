@@ -6,6 +6,7 @@
 #include "bench/output/cells.h"
 #include "bench/output/standard_output.h"
 #include "bench/row/row.h"
+#include "common/base/escape.h"
 #include "common/base/grow.h"
 #include "common/base/numbers.h"
 
@@ -98,13 +99,13 @@ static void print_names(const ls_forecast *forecast, size_t first, size_t last, 
         char name[3 * LS_CELL_SIZE + 4] = "";
         for (size_t f = 0; f < sizeof fields / sizeof *fields; f++) {
             ls_option_write(fields[f], row, title, cell);
-            snprintf(name + strlen(name), sizeof name - strlen(name), " %s", cell);
+            ls_text_add(name, sizeof name, " %s", cell);
         }
-        const size_t used = strlen(line), known = json_object_size(names);
+        const size_t known = json_object_size(names);
         if (json_object_get(names, name))
             continue;
         json_object_set_new(names, name, json_true());
-        snprintf(line + used, sizeof line - used, "%s%s", known ? "," : "", name);
+        ls_text_add(line, sizeof line, "%s%s", known ? "," : "", name);
     }
     ls_text_wrap(ls_output(), line, 0, 0, width);
 }

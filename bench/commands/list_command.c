@@ -3,6 +3,7 @@
 #include "bench/cli/option.h"
 #include "bench/commands/command.h"
 #include "bench/output/standard_output.h"
+#include "common/base/escape.h"
 #include "common/comm/comm.h"
 #include "common/data/data.h"
 #include "common/kernel/kernel.h"
@@ -42,10 +43,8 @@ static const char *section_title(size_t index, const void *context)
 static ls_status refuse_kind(const char *kind)
 {
     char titles[512] = "", hint[96] = "";
-    size_t used = 0;
     for (size_t i = 0; i < SECTIONS; i++)
-        used += (size_t)snprintf(titles + used, sizeof titles - used, "%s%s", i ? ", " : "",
-                                 sections[i].title);
+        ls_text_add(titles, sizeof titles, "%s%s", i ? ", " : "", sections[i].title);
     const char *nearest = ls_nearest_name(kind, section_title, SECTIONS, NULL);
     if (nearest)
         snprintf(hint, sizeof hint, "did you mean '%s'? ", nearest);

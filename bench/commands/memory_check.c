@@ -256,12 +256,8 @@ void ls_memory_words(const ls_memory_sum *sum, const ls_memory_case *one, char *
     char bytes[32];
     parts_of(sum, one, parts);
     snprintf(text, size, "%s at its peak", ls_format_bytes((double)one->peak, bytes));
-    for (size_t i = 0; i < PARTS; i++) {
-        const size_t used = strlen(text);
-        snprintf(text + used, size - used, "%s %s %s", i ? "," : ":", parts[i].words,
-                 ls_format_bytes((double)parts[i].bytes, bytes));
-    }
-    const size_t used = strlen(text);
-    snprintf(text + used, size - used, "; the limit is %s",
-             ls_format_bytes((double)sum->limit, bytes));
+    for (size_t i = 0; i < PARTS; i++)
+        ls_text_add(text, size, "%s %s %s", i ? "," : ":", parts[i].words,
+                    ls_format_bytes((double)parts[i].bytes, bytes));
+    ls_text_add(text, size, "; the limit is %s", ls_format_bytes((double)sum->limit, bytes));
 }

@@ -72,8 +72,7 @@ static ls_status find_operation(const ls_option_set *set, const ls_micro_op **ou
             *out = &operations[i];
             return LS_OK;
         }
-        snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i ? ", " : "",
-                 operations[i].name);
+        ls_text_add(names, sizeof names, "%s%s", i ? ", " : "", operations[i].name);
     }
     return ls_fail(LS_CODE_USAGE, "micro", wanted ? wanted : "operation",
                    wanted ? "unknown operation; valid are: %s, " NCCL_NAMES

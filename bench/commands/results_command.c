@@ -4,6 +4,7 @@
  * it. `import`, `label` and `prune --yes` write; the others only read.
  */
 #include "bench/commands/command.h"
+#include "common/base/escape.h"
 #include "common/base/whole_file.h"
 #include "bench/report/draw.h"
 #include "bench/results/results_verbs.h"
@@ -99,8 +100,7 @@ static ls_status check_options(const ls_option_set *set, const results_verb *ver
             continue;
         for (size_t v = 0; v < VERB_COUNT; v++)
             if (strstr(verbs[v].options, wanted))
-                snprintf(of + strlen(of), sizeof of - strlen(of), "%s%s", *of ? ", " : "",
-                         verbs[v].name);
+                ls_text_add(of, sizeof of, "%s%s", *of ? ", " : "", verbs[v].name);
         return ls_fail(LS_CODE_USAGE, "option", dashed,
                        "does not apply to results %s; it is an option of results %s", verb->name,
                        of);

@@ -2,6 +2,7 @@
 /* Traces of a case; see run_parts.h. */
 #include "bench/commands/run_parts.h"
 
+#include "common/base/escape.h"
 #include "common/base/whole_file.h"
 #include "bench/progress/progress.h"
 #include "bench/row/row.h"
@@ -58,10 +59,9 @@ static void say_idle(const ls_log *log, const ls_session *session, const ls_whol
             if (s->use == LS_TIME_WAIT || t->slices[s->slice].kind == LS_STRETCH_EVENT)
                 waited_ns += s->end_ns - s->begin_ns;
         }
-        const size_t used = strlen(text);
         if (t->lanes[l].main)
-            snprintf(text + used, sizeof text - used, "%s%s %.0f%%", used ? ", " : "",
-                     t->lanes[l].device, 100 * (double)waited_ns / all);
+            ls_text_add(text, sizeof text, "%s%s %.0f%%", *text ? ", " : "", t->lanes[l].device,
+                        100 * (double)waited_ns / all);
     }
     if (*text)
         ls_log_line(log, LS_LOG_NORMAL,

@@ -11,6 +11,7 @@
 #include "bench/micro/micro.h"
 #include "bench/micro/micro_judge.h"
 
+#include "common/base/escape.h"
 #include "common/base/grow.h"
 #include "common/nn/net_nodes.h"
 
@@ -35,8 +36,7 @@ typedef struct kernel_names {
 static void add_kernel(void *context, const ls_op *op)
 {
     kernel_names *k = context;
-    const size_t used = strlen(k->text);
-    snprintf(k->text + used, sizeof k->text - used, "%s%s", used ? "+" : "", op->name);
+    ls_text_add(k->text, sizeof k->text, "%s%s", *k->text ? "+" : "", op->name);
     k->flops += op->flops;
     k->bytes += op->bytes;
 }
@@ -44,11 +44,9 @@ static void add_kernel(void *context, const ls_op *op)
 /* "24x24x3" */
 static const char *shape_text(const ls_shape *shape, char text[64])
 {
-    size_t used = 0;
-    text[0] = '\0';
-    for (int i = 0; i < shape->rank && used < 64; i++)
-        used += (size_t)snprintf(text + used, 64 - used, "%s%lld", i ? "x" : "",
-                                 (long long)shape->size[i]);
+    *text = 0;
+    for (int i = 0; i < shape->rank; i++)
+        ls_text_add(text, 64, "%s%lld", i ? "x" : "", (long long)shape->size[i]);
     return shape->rank ? text : "1";
 }
 

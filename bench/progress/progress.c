@@ -67,37 +67,37 @@ static void look_ahead(ls_progress *p, uint64_t now_ns)
     p->share = share > p->share ? share : p->share;
 }
 
-static size_t write_time(double seconds, char *text, size_t size)
+static void add_time(char *line, double seconds)
 {
     const uint64_t s = seconds < 1e9 ? (uint64_t)seconds : 1000000000;
     if (s >= 3600)
-        return (size_t)snprintf(text, size, "%llu:%02u:%02u", (unsigned long long)(s / 3600),
-                                (unsigned)(s / 60 % 60), (unsigned)(s % 60));
-    return (size_t)snprintf(text, size, "%u:%02u", (unsigned)(s / 60), (unsigned)(s % 60));
+        ls_text_add(line, LINE_SIZE, "%llu:%02u:%02u", (unsigned long long)(s / 3600),
+                    (unsigned)(s / 60 % 60), (unsigned)(s % 60));
+    else
+        ls_text_add(line, LINE_SIZE, "%u:%02u", (unsigned)(s / 60), (unsigned)(s % 60));
 }
 
 static void write_line(ls_progress *p, uint64_t now_ns, char line[LINE_SIZE])
 {
     const bool begun = p->work.now < p->work.count;
     const double shown_s = p->left_s - (double)(now_ns - p->left_ns) * 1e-9;
-    size_t used = 0;
+    *line = 0;
     if (begun)
-        used = (size_t)snprintf(line, LINE_SIZE, "case %zu/%zu %s, ", p->work.now + 1,
-                                p->work.count, p->titles[p->work.now]);
-    used += (size_t)snprintf(line + used, LINE_SIZE - used, "%s, ",
-                             phase_words[begun ? p->work.phase : LS_PHASE_OPENING]);
+        ls_text_add(line, LINE_SIZE, "case %zu/%zu %s, ", p->work.now + 1, p->work.count,
+                    p->titles[p->work.now]);
+    ls_text_add(line, LINE_SIZE, "%s, ", phase_words[begun ? p->work.phase : LS_PHASE_OPENING]);
     if (p->left_s < 0) {
-        used += write_time((double)(now_ns - p->start_ns) * 1e-9, line + used, LINE_SIZE - used);
-        snprintf(line + used, LINE_SIZE - used, " so far");
+        add_time(line, (double)(now_ns - p->start_ns) * 1e-9);
+        ls_text_add(line, LINE_SIZE, " so far");
         return;
     }
-    used += write_time(shown_s > 0 ? ceil(shown_s) : 0, line + used, LINE_SIZE - used);
-    used += (size_t)snprintf(line + used, LINE_SIZE - used, " left  %.0f%%", floor(100 * p->share));
+    add_time(line, shown_s > 0 ? ceil(shown_s) : 0);
+    ls_text_add(line, LINE_SIZE, " left  %.0f%%", floor(100 * p->share));
     if (isfinite(p->samples_per_s))
-        used += (size_t)snprintf(line + used, LINE_SIZE - used, "  %.*f samples/s",
-                                 fabs(p->samples_per_s) < 100 ? 2 : 0, p->samples_per_s);
+        ls_text_add(line, LINE_SIZE, "  %.*f samples/s", fabs(p->samples_per_s) < 100 ? 2 : 0,
+                    p->samples_per_s);
     if (!isnan(p->loss))
-        snprintf(line + used, LINE_SIZE - used, "  loss %.3g", p->loss);
+        ls_text_add(line, LINE_SIZE, "  loss %.3g", p->loss);
 }
 
 static void show(ls_progress *p, uint64_t now_ns)

@@ -4,7 +4,6 @@
 
 #include "bench/output/format.h"
 
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -136,22 +135,4 @@ size_t ls_text_line(const char *text, size_t width)
         at += ls_escape_step(text + at);
     }
     return at;
-}
-
-char *ls_text_add(char *out, size_t size, const char *format, ...)
-{
-    const size_t used = strlen(out);
-    va_list arguments;
-    va_start(arguments, format);
-    const int length = vsnprintf(out + used, size - used, format, arguments);
-    va_end(arguments);
-    if (length < 0 || (size_t)length < size - used)
-        return out;
-    char *end = out + size - 1; /* the last character may be incomplete */
-    while (end > out && ((unsigned char)end[-1] & 0xc0) == 0x80)
-        end--;
-    if (end > out && (unsigned char)end[-1] >= 0xc0)
-        *--end = 0;
-    *end = 0;
-    return out;
 }

@@ -36,7 +36,3 @@ const char *ls_text_of(const json_t *object, const char *name);
 /** Bytes of a first line of at most `width` characters: up to a blank, if one comes late enough.
  */
 size_t ls_text_line(const char *text, size_t width);
-
-/** Appends formatted text, cut between two characters if it does not fit. Returns `out`. */
-char *ls_text_add(char *out, size_t size, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));

@@ -6,6 +6,7 @@
 #include "bench/row/environment.h"
 #include "bench/train/timing.h"
 #include "common/base/digest.h"
+#include "common/base/escape.h"
 #include "common/device/machine_gpus.h"
 
 #include <jansson.h>
@@ -93,10 +94,9 @@ static void cache_key(const ls_machine *machine, const ls_bench *bench, char *ke
     }
     json_auto_t *environment = ls_environment_own();
     char *text = environment ? json_dumps(environment, JSON_COMPACT) : NULL;
-    const size_t used = strlen(key);
     if (text)
-        snprintf(key + used, size - used, "|environment %016llx",
-                 (unsigned long long)ls_hash64(text, strlen(text)));
+        ls_text_add(key, size, "|environment %016llx",
+                    (unsigned long long)ls_hash64(text, strlen(text)));
     free(text);
 }
 

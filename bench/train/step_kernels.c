@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Which kernel each operation of a step got; see session.h. */
 #include "bench/train/session.h"
+#include "common/base/escape.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -10,11 +11,10 @@ enum { JOINED = 192 };
 /* Adds a name of `length` characters to the names joined by '+', unless it is among them. */
 static void join_kernel(char joined[JOINED], const char *kernel, size_t length)
 {
-    const size_t used = strlen(joined);
     for (const char *at = joined; *at; at += strcspn(at, "+"), at += *at == '+')
         if (strcspn(at, "+") == length && strncmp(at, kernel, length) == 0)
             return;
-    snprintf(joined + used, JOINED - used, "%s%.*s", used ? "+" : "", (int)length, kernel);
+    ls_text_add(joined, JOINED, "%s%.*s", *joined ? "+" : "", (int)length, kernel);
 }
 
 /* An operation's name is "<entry>.<kernel>"; '+' joins several kernels of one entry. */

@@ -3,6 +3,8 @@
 #include "common/base/escape.h"
 
 #include <stdint.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -181,6 +183,24 @@ size_t ls_escape_step(const char *c)
     size_t bytes;
     (void)decode(c, &bytes);
     return bytes;
+}
+
+char *ls_text_add(char *out, size_t size, const char *format, ...)
+{
+    const size_t used = strlen(out);
+    va_list arguments;
+    va_start(arguments, format);
+    const int length = vsnprintf(out + used, size - used, format, arguments);
+    va_end(arguments);
+    if (length < 0 || (size_t)length < size - used)
+        return out;
+    char *end = out + size - 1; /* the last character may be incomplete */
+    while (end > out && ((unsigned char)end[-1] & 0xc0) == 0x80)
+        end--;
+    if (end > out && (unsigned char)end[-1] >= 0xc0)
+        *--end = 0;
+    *end = 0;
+    return out;
 }
 
 static bool is_separator(const char *c, bool (*is_part)(const char *after))

@@ -40,6 +40,10 @@ char *ls_escape_copy(char *out, size_t size, const char *text, ls_escape as);
 /** The text as a destination may have it, owned by the caller (free); NULL without memory. */
 char *ls_text_shown(const char *text, ls_escape as);
 
+/** Appends formatted text, cut between two characters if it does not fit. Returns `out`. */
+char *ls_text_add(char *out, size_t size, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
 /** Bytes of the character at `c`; 1 for an invalid byte. */
 size_t ls_escape_step(const char *c);
 

@@ -86,13 +86,11 @@ void ls_advising_show(ls_advising *a, const char *what, const char *options)
     for (size_t i = 0; i < a->out->count; i++)
         if (!best || a->out->ranking[i].samples_per_s > best->samples_per_s)
             best = &a->out->ranking[i];
-    int used =
-        snprintf(title, sizeof title, "%s %s%s%s", a->pace == LS_PACE_PLAY ? "plays" : "estimates",
-                 what, *options ? " " : "", options);
-    if (best && used > 0 && used < (int)sizeof title)
-        snprintf(title + used, sizeof title - (size_t)used,
-                 "; best of %zu so far: %s, %.5g samples/s", a->out->count,
-                 best->config.strategy->name, best->samples_per_s);
+    snprintf(title, sizeof title, "%s %s%s%s", a->pace == LS_PACE_PLAY ? "plays" : "estimates",
+             what, *options ? " " : "", options);
+    if (best)
+        ls_text_add(title, sizeof title, "; best of %zu so far: %s, %.5g samples/s", a->out->count,
+                    best->config.strategy->name, best->samples_per_s);
     ls_progress_expect(a->progress, 0, title, unknown, false);
     ls_progress_enter(a->progress, 0, LS_PHASE_TIMING);
 }
@@ -274,7 +272,7 @@ static void generalize(ls_advice *advice)
 
 /* ---- All ------------------------------------------------------------------------------------- */
 
-void ls_advising_set_pace(ls_advising *a, ls_advice_pace pace)
+static void set_pace(ls_advising *a, ls_advice_pace pace)
 {
     enum { MANY = 16, DRAWS = 8 };
     ls_predictor *p = a->predictor;
@@ -343,7 +341,7 @@ static ls_status advise(ls_advising *a)
     find_batch(a);
     p->others = a->ideal;
     p->other_count = p->platform.kind == LS_PLATFORM_FILE ? 1 : 2;
-    ls_advising_set_pace(a, LS_PACE_ESTIMATE);
+    set_pace(a, LS_PACE_ESTIMATE);
     LS_TRY(ls_advising_search(a));
     generalize(a->out);
     if (a->progress) { /* the ranking by estimates: playing may take most of the time */
@@ -351,11 +349,11 @@ static ls_status advise(ls_advising *a)
         ls_progress_pause(a->progress);
         a->show(a->out, ls_profile_is(a->workplace->request->cases->model), stderr);
     }
-    ls_advising_set_pace(a, LS_PACE_PLAY);
+    set_pace(a, LS_PACE_PLAY);
     LS_TRY(ls_advising_play_first(a));
     LS_TRY(play_alone(a));
     ls_advising_ties(a->out);
-    ls_advising_set_pace(a, LS_PACE_ESTIMATE);
+    set_pace(a, LS_PACE_ESTIMATE);
     return ls_advising_breaks(a);
 }
 
@@ -393,7 +391,7 @@ ls_status ls_advise(ls_predictor *p, ls_workplace *workplace, ls_validations *va
     ls_progress_close(a.progress);
     p->others = NULL;
     p->other_count = 0;
-    ls_advising_set_pace(&a, LS_PACE_PLAY);
+    set_pace(&a, LS_PACE_PLAY);
     out->interrupted = ls_status_code(status) == LS_CODE_INTERRUPTED;
     if (!out->interrupted)
         return status;

@@ -42,8 +42,6 @@ void ls_advising_show(ls_advising *advising, const char *what, const char *optio
 /** Processor time so far, in seconds, without what measuring takes. */
 double ls_advising_spent(const ls_advising *advising);
 
-void ls_advising_set_pace(ls_advising *advising, ls_advice_pace pace);
-
 /** Sets an option of a case, as the command line does. */
 ls_status ls_advising_set(ls_case *one, const char *name, const char *value);
 

@@ -14,6 +14,7 @@
 #include "bench/cli/option_set.h"
 #include "bench/cli/option_table.h"
 #include "bench/predict/advise/advise_parts.h"
+#include "common/base/escape.h"
 #include "common/base/grow.h"
 #include "common/base/numbers.h"
 
@@ -205,9 +206,8 @@ static ls_status set_picks(const ls_advising *a, const ls_case *base, const pick
         if (axes[i].is & EASES && pick == 0)
             continue;
         LS_TRY(ls_advising_set(&out->config, axes[i].option, value));
-        const size_t used = strlen(out->options);
-        snprintf(out->options + used, sizeof out->options - used, "%s--%s %s", used ? " " : "",
-                 axes[i].option, value);
+        ls_text_add(out->options, sizeof out->options, "%s--%s %s", *out->options ? " " : "",
+                    axes[i].option, value);
     }
     return LS_OK;
 }

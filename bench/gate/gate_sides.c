@@ -108,8 +108,8 @@ ls_status ls_gate_evaluation(const ls_gate_sides *sides, ls_gate *gate)
 /* ---- The learning rate ----------------------------------------------------------------------- */
 
 /* The rate that devices are about to apply is compared with the schedule's formula, computed here
- * once more, by the C library: candidate and judges share one implementation, in which a wrong
- * formula, or a schedule that moves on once a replica or a piece, would go unseen. */
+ * once more, by the C library. Candidate and judges share one implementation: without this check
+ * nobody would see a wrong formula there, or a schedule that advances once per replica or piece. */
 
 /* Relative to the highest rate: more than two ways of rounding differ by. */
 static const double bound = 1e-14;

@@ -39,6 +39,10 @@ extern const ls_declared_option ls_option_hybrid_replicas;       /* hybrid.c */
 
 extern const ls_declared_option ls_option_tensor_parallel_sequence; /* tensor_parallel.c */
 
+/** Refuses sums of libraries: NCCL, or of MPI; `why`: behind "it"; which algorithms work instead
+ * (refusals.c). */
+ls_status ls_refuse_library(const ls_outline *outline, const char *why, const char *which);
+
 /** The reduction order ((p0 + p1) + p2) + ..., for ls_strategy_witness.sum (strategies.c). */
 ls_status ls_sum_in_order(const ls_job *job, const bool *has, int count, ls_sum_order *out);
 

@@ -22,16 +22,9 @@ static int64_t slice_of(const ls_plan_of_case *plan, int64_t i)
         d = ls_ps_worker_on(job, (int)i);
     if (d < 0) /* a server */
         return 0;
-    const bool exact = job->exact.on; /* then a slice has whole shards */
-    const int64_t shards = job->exact.shards < job->batch ? job->exact.shards : job->batch;
-    const int64_t parts = exact ? shards : n, exchanges = exact ? ls_slice_exchanges(job) : 1;
     int64_t sum = 0;
-    for (int e = 0; e < exchanges; e++) {
-        const int64_t number = exact ? ls_slice_number(job, (int)d, e) : d;
-        const int64_t first = ls_slice_begin(parts, number, n * exchanges);
-        const int64_t last = ls_slice_begin(parts, number + 1, n * exchanges);
-        sum += ls_slice_begin(job->batch, last, parts) - ls_slice_begin(job->batch, first, parts);
-    }
+    for (int e = 0; e < ls_slice_exchanges(job); e++)
+        sum += ls_slice_samples(job, job->batch, (int)d, (int)n, e);
     return sum;
 }
 

@@ -62,11 +62,11 @@ static int64_t last_of(const ls_trace *t, int64_t slice)
     return slice;
 }
 
-/* The lane of a rank that is served; `own` if there is none. */
+/* The lane of a rank's messages in a channel; `own` if there is none. */
 static int lane_of(const ls_trace *t, int channel, int rank, int own)
 {
     for (size_t l = 0; l < t->lane_count; l++)
-        if (t->lanes[l].served == channel && t->lanes[l].rank == rank)
+        if (t->lanes[l].channel == channel && t->lanes[l].rank == rank)
             return (int)l;
     return own;
 }

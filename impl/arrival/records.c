@@ -37,7 +37,7 @@ static size_t at(const ls_reading *r, int worker)
  * record each update, one per step, while workers may be behind. */
 static bool ends(const ls_step_run *run, int member)
 {
-    const bool serves = member >= run->plan.servers.workers;
+    const bool serves = member >= run->plan.placed.workers;
     return run->plan.job->ps.backups ? serves && run->resources.members[member].replica->elements
                                      : !serves;
 }
@@ -46,7 +46,7 @@ static ls_status read_worker(ls_reading *r, int m, uint64_t k, double end_ns, do
 {
     ls_replica *replica = r->run->resources.members[m].replica;
     double further[LS_REPLICA_LOSSES] = {0}, *its = numbers + at(r, m);
-    if (m >= r->run->plan.servers.workers)
+    if (m >= r->run->plan.placed.workers)
         return LS_OK;
     if (replica->loss.more)
         LS_TRY(ls_replica_more_losses(replica, r->first + k, further));
@@ -73,8 +73,8 @@ static void add_up_taken(const ls_reading *r, uint64_t k, ls_step_record *out)
         const double last_ns = ls_reading_of(r, p, k)[END];
         end_ns = last_ns > end_ns ? last_ns : end_ns;
     }
-    for (int w = 0; w < r->run->plan.servers.workers; w++) {
-        const int64_t rows = ls_slice_share(batch, w, r->run->plan.servers.workers);
+    for (int w = 0; w < r->run->plan.placed.workers; w++) {
+        const int64_t rows = ls_slice_share(batch, w, r->run->plan.placed.workers);
         if (!rows || number_of(r, k, w, TOOK) == 0)
             continue;
         sum += number_of(r, k, w, LOSS);
@@ -94,7 +94,7 @@ static int ends_before(const void *a, const void *b)
 /* Lists the gradients of workers with samples; sets losses to weight decay's part. */
 static size_t list_gradients(const ls_reading *r, gradient *out, ls_step_record *losses)
 {
-    const int workers = r->run->plan.servers.workers;
+    const int workers = r->run->plan.placed.workers;
     size_t count = 0;
     for (uint64_t k = 0; k < r->count; k++) {
         losses[k].loss = number_of(r, k, 0, DECAY);
@@ -113,7 +113,7 @@ static size_t list_gradients(const ls_reading *r, gradient *out, ls_step_record 
  * the last. A loss is the mean over the workers' slices. */
 static ls_status add_up_alone(const ls_reading *r, ls_step_record *out)
 {
-    const int workers = r->run->plan.servers.workers;
+    const int workers = r->run->plan.placed.workers;
     gradient *all;
     LS_TRY(ls_allocate("records", &all, r->count * (size_t)workers, sizeof *all));
     qsort(all, list_gradients(r, all, out), sizeof *all, ends_before);
@@ -140,8 +140,7 @@ ls_status ls_arrival_records(ls_run *run, uint64_t first, uint64_t count, ls_ste
 {
     const ls_job *job = run->job;
     const ls_step_run *me = ls_step_run_of(run);
-    const size_t workers =
-        job->ranks.comm ? 1 : (size_t)me->plan.servers.workers; /* of a process */
+    const size_t workers = job->ranks.comm ? 1 : (size_t)me->plan.placed.workers; /* of a process */
     ls_reading r = {.run = me,
                     .first = first,
                     .count = count,

@@ -14,13 +14,13 @@ static ls_status open_requests_of(ls_resources *r, int m, ls_comm *control)
 {
     const ls_job *job = r->plan->job;
     ls_served *served = r->served;
-    if (m < r->plan->servers.workers) {
+    if (m < r->plan->placed.workers) {
         ls_ps_client *client = &served->clients[m];
         *client = (ls_ps_client){
             .control = control, .job = job, .state = r->members[m].replica->state, .number = m};
         return ls_allocate("step", &client->took, job->records, sizeof *client->took);
     }
-    ls_served_server *server = &served->servers[m - r->plan->servers.workers];
+    ls_served_server *server = &served->servers[m - r->plan->placed.workers];
     ls_replica *replica = server->shard.replica;
     float *spare = NULL;
     if (job->ps.backups)
@@ -38,10 +38,10 @@ ls_status ls_served_open_requests(ls_resources *r)
 {
     enum { MOST = 2 * LS_JOB_REPLICAS };
     const int *here = r->plan->local.items, count = r->plan->local.count;
-    const ls_comm_backend *backend = r->ends[LS_MESSAGES].comms[0]->backend;
     ls_comm *controls[MOST] = {0};
     if (!ls_ps_by_arrival(&r->plan->job->ps))
         return LS_OK;
+    const ls_comm_backend *backend = r->ends[LS_MESSAGES].comms[0]->backend;
     if (!backend->receive_any)
         return ls_ps_refuse_arrival(backend->name);
     LS_TRY(ls_connect(r, here, count, LS_UNCOUNTED, controls));
@@ -52,7 +52,7 @@ ls_status ls_served_open_requests(ls_resources *r)
 
 void ls_served_close_requests(ls_resources *r)
 {
-    for (int k = 0; r->served && r->served->servers && k < r->plan->servers.servers; k++)
+    for (int k = 0; r->served && r->served->servers && k < r->plan->placed.servers; k++)
         ls_ps_serving_close(&r->served->servers[k].serving);
 }
 
@@ -60,7 +60,7 @@ void ls_served_close_requests(ls_resources *r)
 
 static ls_status load(ls_run *run, const ls_state_source *source)
 {
-    const ls_ps_layout *layout = &ls_step_run_of(run)->plan.servers;
+    const ls_ps_layout *layout = &ls_step_run_of(run)->plan.placed;
     ls_served *served = ls_step_run_of(run)->resources.served;
     for (int k = 0; k < layout->servers; k++)
         ls_ps_serving_load(&served->servers[k].serving);
@@ -74,7 +74,7 @@ static ls_status traffic_of_served(const ls_run *run, ls_traffic *sent, ls_traff
 {
     const ls_step_run *me = ls_step_run_of(run);
     ls_traffic mine = {0}, due;
-    for (int k = 0; k < me->plan.servers.servers; k++)
+    for (int k = 0; k < me->plan.placed.servers; k++)
         ls_traffic_add(&mine, me->resources.served->servers[k].serving.served, 1);
     LS_TRY(ls_steps_collect(run->job, mine, &due));
     return ls_steps_traffic(run, &due, sent, formula);
@@ -108,7 +108,7 @@ static ls_status keep_received(ls_served_server *server, const ls_comm *end, ls_
 
 static ls_status keep_served(ls_resources *r, ls_carried *carried)
 {
-    const ls_ps_layout *layout = &r->plan->servers;
+    const ls_ps_layout *layout = &r->plan->placed;
     ls_served *served = r->served;
     for (int k = 0; k < layout->servers; k++) {
         if (!served->servers[k].shard.replica)

@@ -20,14 +20,14 @@ void ls_serve(ls_step *s, int server)
         return;
     ls_served_server *servers = s->resources->served->servers;
     const ls_status status =
-        ls_ps_serving_op(&servers[server - s->plan->servers.workers].serving, &op);
+        ls_ps_serving_op(&servers[server - s->plan->placed.workers].serving, &op);
     ls_task_of_op(s->before, "serve requests: send, add, update", server, ls_no_range, op, status);
 }
 
 /* Sets the elements of the messages that follow a request: the whole shard. */
 static void announce(const ls_step *s, ls_task *task, int server, bool sends)
 {
-    const size_t elements = s->plan->servers.elements[server - s->plan->servers.workers];
+    const size_t elements = s->plan->placed.elements[server - s->plan->placed.workers];
     if (task)
         task->end = (ls_task_end){.channel = LS_MESSAGES,
                                   .peer = server,

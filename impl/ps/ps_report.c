@@ -42,7 +42,7 @@ ls_status ls_ps_report_collect(const ls_run *run, ls_ps_report *out)
     free(all);
     if (!ls_ps_by_arrival(&run->job->ps)) {
         /* each shard's gradients of a step are applied together, without lead or staleness */
-        const ls_ps_layout *l = &ls_step_run_of(run)->plan.servers;
+        const ls_ps_layout *l = &ls_step_run_of(run)->plan.placed;
         uint64_t shards = 0;
         for (int s = 0; s < l->servers; s++)
             shards += l->elements[s] > 0;

@@ -11,7 +11,7 @@
 
 static const ls_ps_layout *layout_of(const ls_step *s)
 {
-    return &s->plan->servers;
+    return &s->plan->placed;
 }
 
 int ls_server(const ls_step *s, int k)
@@ -79,7 +79,7 @@ void *ls_served_sum(ls_step *s, int server, size_t sum)
 
 void ls_add_arrived(ls_step *s, int server, ls_range range)
 {
-    if (!ls_step_can(s, s->plan->servers.servers > 0, "ls_add_arrived",
+    if (!ls_step_can(s, s->plan->placed.servers > 0, "ls_add_arrived",
                      "cannot be called: the strategy's variables are not LS_SERVED"))
         return;
     const int workers = layout_of(s)->workers;

@@ -5,18 +5,27 @@
 
 #include <stdlib.h>
 
+ls_decay_loss ls_served_decay(const ls_step_plan *plan, int replica)
+{
+    if (!plan->placed.servers)
+        return LS_DECAY_UPDATES;
+    return replica == 0 || plan->job->ps.backups ? LS_DECAY_HERE : LS_DECAY_ELSEWHERE;
+}
+
 ls_status ls_served_open(ls_resources *r)
 {
     const size_t total = (size_t)r->plan->total;
+    if (!r->plan->placed.servers)
+        return LS_OK;
     LS_TRY(ls_allocate("step", &r->served, 1, sizeof *r->served));
-    r->served->layout = &r->plan->servers;
+    r->served->layout = &r->plan->placed;
     LS_TRY(ls_allocate("step", &r->served->clients, total, sizeof *r->served->clients));
     return ls_allocate("step", &r->served->servers, total, sizeof *r->served->servers);
 }
 
 ls_status ls_served_open_server(ls_resources *r, int member)
 {
-    const ls_ps_layout *layout = &r->plan->servers;
+    const ls_ps_layout *layout = &r->plan->placed;
     const int k = member - layout->workers;
     ls_ps_shard *shard = &r->served->servers[k].shard;
     const ls_status status =
@@ -30,13 +39,32 @@ void ls_served_close(ls_resources *r)
     ls_served *served = r->served;
     if (!served)
         return;
-    for (int w = 0; w < r->plan->servers.workers && served->clients; w++)
+    for (int w = 0; w < r->plan->placed.workers && served->clients; w++)
         free(served->clients[w].took);
-    for (int k = 0; k < r->plan->servers.servers && served->servers; k++) {
+    for (int k = 0; k < r->plan->placed.servers && served->servers; k++) {
         ls_graph_part_close(&served->servers[k].shard.part);
         free(served->servers[k].arrivals);
     }
     free(served->servers);
     free(served->clients);
     free(served);
+}
+
+ls_status ls_served_names(const ls_resources *r, ls_names *names)
+{
+    for (int w = 0; w < r->plan->placed.workers; w++) {
+        const ls_ps_client *client = &r->served->clients[w];
+        const struct {
+            const void *memory;
+            size_t bytes;
+        } all[] = {{client, sizeof *client},
+                   {client->took, r->plan->job->records * sizeof *client->took}};
+        for (int i = 0; i < 2; i++) {
+            const uintptr_t begin = (uintptr_t)all[i].memory;
+            if (begin)
+                LS_TRY(
+                    ls_names_add(names, (ls_name){begin, begin + all[i].bytes, "lateness", w, 0}));
+        }
+    }
+    return LS_OK;
 }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "impl/arrival/serve.h"
+#include "impl/step/program/names.h"
 #include "impl/step/resources.h"
 
 /** A server; all zero: in another process. */
@@ -25,8 +26,12 @@ struct ls_served {
     ls_served_server *servers;  /**< [servers] */
 };
 
-/** Opens it without servers; then a server of this process. Close it also on failure, after the
- * members. */
+/** Where weight decay's part of the loss is computed. Workers get variables in each step, so one of
+ * them computes it; with backup workers all do, since worker 0 may skip the step. */
+ls_decay_loss ls_served_decay(const ls_step_plan *plan, int replica);
+
+/** Opens it without servers, if there are any; then a server of this process. Close it also on
+ * failure, after the members. */
 ls_status ls_served_open(ls_resources *resources);
 ls_status ls_served_open_server(ls_resources *resources, int member);
 void ls_served_close(ls_resources *resources);
@@ -35,6 +40,9 @@ void ls_served_close(ls_resources *resources);
  * The other one closes all ends, before the members' queues are closed. */
 ls_status ls_served_open_requests(ls_resources *resources);
 void ls_served_close_requests(ls_resources *resources);
+
+/** Adds the names of workers' memory that is no replica's. */
+ls_status ls_served_names(const ls_resources *resources, ls_names *names);
 
 /** ps_verbs.c: a server's buffer for sum number `sum`, counted over all workers. */
 void *ls_served_sum(struct ls_step *step, int server, size_t sum);

@@ -182,13 +182,8 @@ ls_status ls_replica_open(const ls_replica_options *options, ls_replica **out)
     replica->updated.owns = options->owns;
     replica->windows.parameters = options->windows;
     replica->windows.gradients = options->gradient_windows;
-    size_t sum = 0;
-    for (size_t b = 0;
-         replica->updated.shares.buckets && b < replica->updated.shares.buckets->count; b++)
-        sum += ls_bucket_share(replica->updated.shares.buckets, b, replica->updated.shares.share,
-                               replica->updated.shares.count)
-                   .count;
-    replica->updated.stated = replica->updated.shares.buckets ? sum : replica->updated.owned;
+    for (ls_replica_part_of its = {.next = 0}; ls_replica_next(replica, &its);)
+        replica->updated.stated += its.range.count;
     replica->loss.more = replica->loss.sums - 1;
     replica->loss.decays = options->decay_loss;
     if (decays(replica) &&

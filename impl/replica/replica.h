@@ -231,12 +231,26 @@ ls_status ls_replica_update(ls_replica *replica, ls_range range, ls_decay_left d
 /** Appends rounding the updated range to the copy that layers read, if it has one. */
 ls_status ls_replica_round(ls_replica *replica, ls_range range, ls_op_list *ops);
 
-/** The values of a range that it updates: masters, or parameters. */
-void *ls_replica_updated_at(const ls_replica *replica, ls_range range, size_t state);
+/** A range of the elements that it updates, and where its state has them. */
+typedef struct ls_replica_part_of {
+    ls_range range;
+    size_t state, next;
+} ls_replica_part_of;
 
-/** Where an update finds a range of its elements in optimizer state, and in parameters and
- * gradients of shares. LS_CODE_USAGE if the range is in none of its shares. */
-ls_status ls_replica_find(const ls_replica *replica, ls_range range, size_t *out);
+/** The next range of what it updates: one, or a share of each bucket. `part`: zero before the
+ * first. False if there are no more. */
+bool ls_replica_next(const ls_replica *replica, ls_replica_part_of *part);
+
+/** Where a range that it updates is, in elements of each array. */
+typedef struct ls_replica_at {
+    size_t state;      /**< of the optimizer; of masters */
+    size_t parameters; /**< as layers read them, between steps */
+    size_t trained;    /**< of ls_replica_trained */
+    size_t gradients;
+} ls_replica_at;
+
+/** LS_CODE_USAGE if the range is in none of its shares. */
+ls_status ls_replica_find(const ls_replica *replica, ls_range range, ls_replica_at *out);
 
 /** Appends setting `decay` to weight decay's part of the loss, of all that it updates. */
 ls_status ls_replica_decay_loss(ls_replica *replica, ls_op_list *ops);

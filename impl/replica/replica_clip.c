@@ -11,11 +11,12 @@
 
 /* ---- Memory ---------------------------------------------------------------------------------- */
 
-/* Whether it finds a norm: if it updates, or, of servers that do not wait for all workers, as a
- * worker, whose gradient is applied alone. */
+/* Whether it finds a norm: if it updates or, where gradients are applied alone, if it computes one.
+ */
 static bool clips(const ls_replica *r)
 {
-    return r->job->update.clip > 0 && r->updates != ls_ps_by_arrival(&r->job->ps);
+    const ls_job_update *update = &r->job->update;
+    return update->clip > 0 && (update->own_mean ? r->graph->count > 0 : r->updates);
 }
 
 /* The variables of the whole model; its slices' if layers are split. */
@@ -53,11 +54,6 @@ typedef struct run_of {
     int64_t count;
 } run_of;
 
-/* Where a range is in its gradients, and in its parameters, in elements. */
-typedef struct where {
-    size_t gradient, weight;
-} where;
-
 /* Where an element of variable number v of its part is in the whole. */
 static size_t whole_at(const ls_replica *r, size_t v, size_t element)
 {
@@ -67,15 +63,15 @@ static size_t whole_at(const ls_replica *r, size_t v, size_t element)
 }
 
 /* Appends the sums of a run of blocks that are next to each other in the whole model. */
-static ls_status append_run(ls_replica *r, where at, const run_of *run, size_t block,
+static ls_status append_run(ls_replica *r, ls_replica_at at, const run_of *run, size_t block,
                             ls_op_list *ops)
 {
     const ls_update_range *last = &run->items[run->count - 1];
     const size_t real = r->kernels->table->real_bytes;
     const ls_square_sums_args args = {.count = last->first + last->count,
-                                      .gradient = (char *)r->gradients + at.gradient * real,
+                                      .gradient = (char *)r->gradients + at.gradients * real,
                                       .weight =
-                                          (const char *)ls_replica_trained(r) + at.weight * real,
+                                          (const char *)ls_replica_trained(r) + at.trained * real,
                                       .ranges = run->items,
                                       .range_count = run->count,
                                       .sums = r->norm.own_squares + block};
@@ -85,8 +81,8 @@ static ls_status append_run(ls_replica *r, where at, const run_of *run, size_t b
     return ls_op_list_add(ops, op);
 }
 
-static ls_status append_squares(ls_replica *r, ls_range range, ls_decay_left decay, where at,
-                                run_of *run, ls_op_list *ops)
+static ls_status append_squares(ls_replica *r, ls_range range, ls_decay_left decay,
+                                ls_replica_at at, run_of *run, ls_op_list *ops)
 {
     const ls_variables *variables = &r->graph->variables;
     size_t first = range.first, begin = 0, next = 0;
@@ -103,8 +99,8 @@ static ls_status append_squares(ls_replica *r, ls_range range, ls_decay_left dec
             run->count = 0;
         }
         if (!run->count) {
-            at.gradient += both.first - first;
-            at.weight += both.first - first;
+            at.gradients += both.first - first;
+            at.trained += both.first - first;
             first = both.first;
             begin = block;
         }
@@ -121,10 +117,8 @@ static ls_status append_squares(ls_replica *r, ls_range range, ls_decay_left dec
 ls_status ls_replica_square(ls_replica *r, ls_range range, ls_decay_left decay, ls_op_list *ops)
 {
     run_of run = {0};
-    size_t share;
-    LS_TRY(ls_replica_find(r, range, &share));
-    const where at = {r->windows.gradients ? share : range.first,
-                      r->windows.parameters || r->masters ? share : range.first};
+    ls_replica_at at;
+    LS_TRY(ls_replica_find(r, range, &at));
     LS_TRY(ls_allocate("update", &run.items, r->graph->variables.count, sizeof *run.items));
     const ls_status status = append_squares(r, range, decay, at, &run, ops);
     free(run.items);

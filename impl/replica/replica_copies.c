@@ -4,13 +4,13 @@
 #include "impl/replica/replica.h"
 
 /* Appends setting the copy of a range to rounded values. */
-static ls_status append_round(ls_replica *r, ls_range range, size_t state, const void *values,
-                              ls_op_list *ops)
+static ls_status append_round(ls_replica *r, ls_range range, const ls_replica_at *at,
+                              const void *values, ls_op_list *ops)
 {
     uint16_t *copies = r->parameters;
     const ls_narrow_args args = {.count = (int64_t)range.count,
-                                 .x = (const float *)values + state,
-                                 .y = copies + (r->windows.parameters ? state : range.first)};
+                                 .x = (const float *)values + at->state,
+                                 .y = copies + at->parameters};
     ls_op *op;
     LS_TRY(r->kernels->table->narrow(r->kernels, &args, &op));
     op->use = LS_TIME_OPTIMIZER;
@@ -19,19 +19,19 @@ static ls_status append_round(ls_replica *r, ls_range range, size_t state, const
 
 ls_status ls_replica_round(ls_replica *r, ls_range range, ls_op_list *ops)
 {
-    size_t state;
+    ls_replica_at at;
     if (!r->masters)
         return LS_OK;
-    LS_TRY(ls_replica_find(r, range, &state));
-    return append_round(r, range, state, r->masters, ops);
+    LS_TRY(ls_replica_find(r, range, &at));
+    return append_round(r, range, &at, r->masters, ops);
 }
 
 ls_status ls_replica_lend(ls_replica *r, ls_values values)
 {
     ls_op_list ops = {0};
     const ls_range owned = {0, r->updated.owned};
-    ls_status status =
-        append_round(r, owned, 0, values == LS_AVERAGES ? r->updated.average : r->masters, &ops);
+    ls_status status = append_round(r, owned, &(ls_replica_at){.state = 0},
+                                    values == LS_AVERAGES ? r->updated.average : r->masters, &ops);
     if (!status)
         status = ls_op_list_enqueue(&ops, r->queue);
     if (!status)

@@ -17,30 +17,33 @@ static void *element_at(const ls_replica *r, void *flat, size_t index)
     return flat ? (char *)flat + index * r->kernels->table->real_bytes : NULL;
 }
 
-void *ls_replica_updated_at(const ls_replica *r, ls_range range, size_t state)
-{
-    return r->masters ? element_at(r, r->masters, state)
-                      : element_at(r, r->parameters, r->windows.parameters ? state : range.first);
-}
-
-ls_status ls_replica_find(const ls_replica *r, ls_range range, size_t *out)
+bool ls_replica_next(const ls_replica *r, ls_replica_part_of *its)
 {
     const ls_shares *s = &r->updated.shares;
-    *out = 0;
-    for (size_t b = 0; s->buckets && b < s->buckets->count; b++) {
-        const ls_range share = ls_bucket_share(s->buckets, b, s->share, s->count);
-        if (range.first >= share.first && range.first + range.count <= share.first + share.count) {
-            *out += range.first - share.first;
-            return LS_OK;
-        }
-        *out += share.count;
-    }
-    if (s->buckets)
+    its->state += its->range.count;
+    if (!s->buckets)
+        its->range = (ls_range){0, r->updated.owned};
+    else if (its->next < s->buckets->count)
+        its->range = ls_bucket_share(s->buckets, its->next, s->share, s->count);
+    return its->next++ < (s->buckets ? s->buckets->count : 1);
+}
+
+ls_status ls_replica_find(const ls_replica *r, ls_range range, ls_replica_at *out)
+{
+    size_t state = r->updated.shares.buckets ? SIZE_MAX : range.first;
+    for (ls_replica_part_of its = {.next = 0}; state == SIZE_MAX && ls_replica_next(r, &its);)
+        if (range.first >= its.range.first &&
+            range.first + range.count <= its.range.first + its.range.count)
+            state = its.state + range.first - its.range.first;
+    if (state == SIZE_MAX)
         return ls_fail(LS_CODE_USAGE, "update", NULL,
                        "elements %zu to %zu are not in the shares of replica %d, which has no "
                        "optimizer state for them; update only the replica's shares",
-                       range.first, range.first + range.count - 1, s->share);
-    *out = range.first;
+                       range.first, range.first + range.count - 1, r->updated.shares.share);
+    *out = (ls_replica_at){.state = state,
+                           .parameters = r->windows.parameters ? state : range.first,
+                           .gradients = r->windows.gradients ? state : range.first};
+    out->trained = r->masters ? state : out->parameters;
     return LS_OK;
 }
 
@@ -88,7 +91,7 @@ static ls_status find_ranges(const ls_replica *r, size_t first, size_t count, bo
 
 /* Appends weight decay's gradient (`decay`), the optimizer's pass, and the step of moving
  * statistics towards the batch's, which are in the gradient buffer. */
-static ls_status append_update(ls_replica *r, ls_range range, size_t state, bool decay,
+static ls_status append_update(ls_replica *r, ls_range range, const ls_replica_at *at, bool decay,
                                ls_op_list *ops)
 {
     const size_t first = range.first, count = range.count;
@@ -98,10 +101,10 @@ static ls_status append_update(ls_replica *r, ls_range range, size_t state, bool
     const ls_optimizer_args args = {
         .kind = o->rule->kind,
         .count = (int64_t)count,
-        .weight = ls_replica_updated_at(r, range, state),
-        .gradient = element_at(r, r->gradients, r->windows.gradients ? state : first),
-        .slot = {element_at(r, r->updated.slot[0], state),
-                 element_at(r, r->updated.slot[1], state)},
+        .weight = element_at(r, ls_replica_trained(r), at->trained),
+        .gradient = element_at(r, r->gradients, at->gradients),
+        .slot = {element_at(r, r->updated.slot[0], at->state),
+                 element_at(r, r->updated.slot[1], at->state)},
         .mu = o->mu,
         .beta1 = o->beta1,
         .beta2 = o->beta2,
@@ -122,13 +125,14 @@ static ls_status append_update(ls_replica *r, ls_range range, size_t state, bool
 }
 
 /* Appends the step of moving averages towards the updated parameters. */
-static ls_status append_average(ls_replica *r, ls_range range, size_t state, ls_op_list *ops)
+static ls_status append_average(ls_replica *r, ls_range range, const ls_replica_at *at,
+                                ls_op_list *ops)
 {
     const ls_moving_average_args args = {.count = (int64_t)range.count,
                                          .decay = r->job->update.average,
                                          .state = r->state,
-                                         .value = ls_replica_updated_at(r, range, state),
-                                         .average = element_at(r, r->updated.average, state)};
+                                         .value = element_at(r, ls_replica_trained(r), at->trained),
+                                         .average = element_at(r, r->updated.average, at->state)};
     ls_op *op;
     LS_TRY(ls_kernel_table_need(r->kernels->table, "moving_average", "the model"));
     LS_TRY(r->kernels->table->moving_average(r->kernels, &args, &op));
@@ -138,12 +142,11 @@ static ls_status append_average(ls_replica *r, ls_range range, size_t state, ls_
 
 ls_status ls_replica_update(ls_replica *r, ls_range range, ls_decay_left decay, ls_op_list *ops)
 {
-    size_t state;
-    LS_TRY(ls_replica_find(r, range, &state));
-    LS_TRY(
-        append_update(r, range, state, decay == LS_DECAY_TO_ADD && r->job->update.clip == 0, ops));
+    ls_replica_at at;
+    LS_TRY(ls_replica_find(r, range, &at));
+    LS_TRY(append_update(r, range, &at, decay == LS_DECAY_TO_ADD && r->job->update.clip == 0, ops));
     if (r->updated.average)
-        LS_TRY(append_average(r, range, state, ops));
+        LS_TRY(append_average(r, range, &at, ops));
     return ls_replica_round(r, range, ops);
 }
 
@@ -181,15 +184,9 @@ static int compare_ranges(const void *a, const void *b)
 /* As above, for all that the replica updates, in order. Returns whether that is contiguous. */
 static bool list_all_decaying(const ls_replica *r, range_list *out)
 {
-    const ls_shares *s = &r->updated.shares;
-    const bool apart = s->buckets && (r->masters || r->windows.parameters);
-    if (!s->buckets)
-        list_decaying(r, (ls_range){0, r->updated.owned}, 0, out);
-    for (size_t b = 0, state = 0; s->buckets && b < s->buckets->count; b++) {
-        const ls_range share = ls_bucket_share(s->buckets, b, s->share, s->count);
-        list_decaying(r, share, apart ? state : share.first, out);
-        state += share.count;
-    }
+    const bool apart = r->updated.shares.buckets && (r->masters || r->windows.parameters);
+    for (ls_replica_part_of its = {.next = 0}; ls_replica_next(r, &its);)
+        list_decaying(r, its.range, apart ? its.state : its.range.first, out);
     if (out->count)
         qsort(out->items, (size_t)out->count, sizeof *out->items, compare_ranges);
     return apart;

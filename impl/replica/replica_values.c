@@ -97,20 +97,12 @@ static ls_status move(const ls_replica *r, void *flat, ls_range range, transfer 
     return LS_OK;
 }
 
-/* Moves all of a buffer of updated elements: of its shares, if it has shares. */
+/* Moves all of a buffer of updated elements. */
 static ls_status move_stated(const ls_replica *r, void *flat, transfer *t)
 {
-    const ls_buckets *buckets = r->updated.shares.buckets;
-    char *at = flat;
-    if (!buckets)
-        return move(r, flat, (ls_range){0, r->updated.owned}, t);
-    for (size_t b = 0; b < buckets->count; b++) {
-        const ls_range share =
-            ls_bucket_share(buckets, b, r->updated.shares.share, r->updated.shares.count);
-        if (share.count)
-            LS_TRY(move(r, at, share, t));
-        at += share.count * bytes_of(r, t);
-    }
+    for (ls_replica_part_of its = {.next = 0}; ls_replica_next(r, &its);)
+        if (its.range.count)
+            LS_TRY(move(r, (char *)flat + its.state * bytes_of(r, t), its.range, t));
     return LS_OK;
 }
 
@@ -157,20 +149,14 @@ ls_status ls_replica_copies(ls_replica *r, ls_range block, float *out)
 
 ls_status ls_replica_read(ls_replica *r, ls_values values, ls_range range, float *out)
 {
-    const ls_shares *s = &r->updated.shares;
-    const float *shares = stated(r, values), *whole = r->parameters;
-    const size_t element = sizeof *out;
-    if (shares || !s->buckets)
-        return ls_queue_read(r->queue, out, (shares ? shares : whole) + range.first,
-                             range.count * element);
-    size_t at = 0;
-    for (size_t b = 0; b < s->buckets->count; b++) { /* all parameters, and it updates its shares */
-        const ls_range share = ls_bucket_share(s->buckets, b, s->share, s->count);
-        const ls_range both = ls_range_common(range, (ls_range){at, share.count});
+    const float *own = stated(r, values), *whole = r->parameters;
+    for (ls_replica_part_of its = {.next = 0}; ls_replica_next(r, &its);) {
+        const ls_range both = ls_range_common(range, (ls_range){its.state, its.range.count});
+        const float *from =
+            own ? own + both.first : whole + its.range.first + (both.first - its.state);
         if (both.count)
-            LS_TRY(ls_queue_read(r->queue, out + (both.first - range.first),
-                                 whole + share.first + (both.first - at), both.count * element));
-        at += share.count;
+            LS_TRY(ls_queue_read(r->queue, out + (both.first - range.first), from,
+                                 both.count * sizeof *out));
     }
     return LS_OK;
 }

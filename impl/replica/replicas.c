@@ -42,14 +42,13 @@ ls_status ls_replicated_open_slices(const ls_job *job, int number, const int *sl
 
 size_t ls_replicated_sums(const ls_job *job, int number)
 {
+    const int exchanges = ls_slice_exchanges(job);
     size_t most = 1;
-    for (int b = 0; b < LS_BATCHES; b++) {
-        int64_t batch = ls_replicated_batch(job, b);
-        const int exchanges = job->exact.on ? ls_slice_exchanges(job) : 1;
+    for (int b = 0; b < LS_BATCHES && job->exact.on; b++) { /* in fast mode they become one */
+        const int64_t batch = ls_replicated_batch(job, b);
         size_t sums = 0;
         for (int e = 0; e < exchanges && batch; e++)
-            sums += ls_slice_count_sums(job, batch,
-                                        exchanges > 1 ? ls_slice_number(job, number, e) : number,
+            sums += ls_slice_count_sums(job, batch, ls_slice_number(job, number, e),
                                         ls_job_replicas(job) * exchanges);
         most = sums > most ? sums : most;
     }
@@ -60,15 +59,17 @@ size_t ls_replicated_sums(const ls_job *job, int number)
 
 int ls_replicated_before(const ls_job *job, int d, int batch_kind, int exchange)
 {
-    const int64_t batch = ls_replicated_batch(job, batch_kind), n = ls_job_replicas(job);
-    const int64_t m = ls_job_pieces(job), exchanges = ls_slice_exchanges(job);
-    const int64_t each = exchanges > 1 ? 1 : m; /* fast mode's pieces of an exchange */
+    const ls_slice_options slice = {.batch = ls_replicated_batch(job, batch_kind),
+                                    .number = d,
+                                    .count = ls_job_replicas(job),
+                                    .pieces = ls_job_pieces(job)};
     int pieces = 0;
-    for (int e = 0; e < exchange && job->exact.on; e++)
-        pieces += (int)ls_slice_share(ls_job_shards(job, batch), ls_slice_number(job, d, e),
-                                      n * exchanges);
-    for (int64_t i = d * m; i < d * m + exchange * each && !job->exact.on; i++)
-        pieces += ls_slice_share(batch, i, n * m) > 0;
+    for (int e = 0; e < exchange; e++) {
+        int64_t piece, last;
+        const int64_t all = ls_slice_find_pieces(job, &slice, e, &piece, &last);
+        for (; piece < last; piece++)
+            pieces += ls_slice_share(slice.batch, piece, all) > 0;
+    }
     return pieces;
 }
 

@@ -17,16 +17,9 @@
 int64_t ls_slice_find_pieces(const ls_job *job, const ls_slice_options *o, int exchange,
                              int64_t *first, int64_t *last)
 {
-    const int64_t each = o->pieces > 1 ? o->pieces : 1;
-    const int exchanges = ls_slice_exchanges(job);
-    const int64_t count = (int64_t)o->count * exchanges;
-    const int64_t all = job->exact.on ? ls_job_shards(job, o->batch) : o->count * each;
+    const int64_t count = (int64_t)o->count * ls_slice_exchanges(job);
+    const int64_t all = ls_slice_pieces(job, o->batch, o->count, o->pieces);
     const int64_t number = ls_slice_number(job, o->number, exchange);
-    if (!job->exact.on && exchanges > 1) {
-        *first = o->number * each + exchange;
-        *last = *first + 1;
-        return all;
-    }
     *first = ls_slice_begin(all, number, count);
     *last = ls_slice_begin(all, number + 1, count);
     return all;
@@ -177,14 +170,15 @@ static ls_status build_next(ls_slice *s, int64_t piece, size_t index)
     return LS_OK;
 }
 
-/* sum(lo, hi) of shards that are all this replica's. */
-static ls_status build_tree(ls_slice *s, int64_t lo, int64_t hi, size_t index)
+/* A sum of pieces that are all this replica's, on a level. */
+static ls_status build_sum(ls_slice *s, const ls_slice_partial *p, ls_subtree of, size_t level)
 {
-    if (hi - lo == 1)
-        return build_next(s, lo, index);
-    LS_TRY(build_tree(s, lo, ls_canonical_middle(lo, hi), index));
-    LS_TRY(build_tree(s, ls_canonical_middle(lo, hi), hi, index + 1));
-    return ls_slice_add_level(s, index, index + 1);
+    const int64_t middle = ls_slice_middle(p, of.first, of.last);
+    if (of.last - of.first == 1)
+        return build_next(s, ls_slice_piece_at(s, p, of.first), level);
+    LS_TRY(build_sum(s, p, (ls_subtree){of.first, middle}, level));
+    LS_TRY(build_sum(s, p, (ls_subtree){middle, of.last}, level + 1));
+    return ls_slice_add_level(s, level, level + 1);
 }
 
 static bool is_flipped(const ls_slice *s)
@@ -213,56 +207,33 @@ static ls_status build_by_node(ls_slice *s, int64_t piece, size_t level, bool ad
     return LS_OK;
 }
 
-/* Sums pieces in order. A tail batch may leave some of them empty. */
-static ls_status build_fast(ls_slice *s, ls_slice_exchange *x)
+/* The sums of an exchange. The last piece of a chain is added node by node. */
+static ls_status build_sums(ls_slice *s, ls_slice_exchange *x)
 {
     const bool flips = s->options.replica->job->faults.flip_replica == s->options.number;
-    const bool by_node = !s->options.replica->part && !flips;
-    int64_t last = s->last - 1;
-    while (last >= s->first && !ls_slice_piece_rows(s, last))
-        last--;
-    x->by_node = x->number ? last >= s->first : by_node && last > s->first;
-    for (int64_t piece = s->first; piece <= last; piece++) {
-        if (!ls_slice_piece_rows(s, piece))
-            continue;
-        if (x->number || (piece == last && x->sums && x->by_node)) {
-            x->sums = 1;
-            return build_by_node(s, piece, 1, !x->number);
-        }
-        LS_TRY(build_next(s, piece, x->sums ? 1 : 0));
-        if (x->sums)
-            LS_TRY(ls_slice_add_level(s, 0, 1));
-        x->sums = 1;
+    ls_slice_partial p;
+    ls_slice_find_sums(s, x->exchange, &p);
+    const int64_t last = p.chained && p.count ? p.sums[0].last - 1 : 0;
+    x->sums = p.count;
+    x->by_node =
+        p.chained && p.count && (x->number || (last && !s->options.replica->part && !flips));
+    for (size_t k = 0; k < p.count; k++) {
+        const ls_subtree of = {p.sums[k].first, p.sums[k].last - x->by_node};
+        if (of.first < of.last)
+            LS_TRY(build_sum(s, &p, of, k));
     }
-    x->by_node = false;
-    return LS_OK;
-}
-
-static ls_status build_exact(ls_slice *s, ls_slice_exchange *x)
-{
-    ls_subtree nodes[LS_SUBTREES];
-    const ls_slice_options *o = &s->options;
-    const int exchanges = ls_slice_exchanges(o->replica->job);
-    const int number = ls_slice_number(o->replica->job, o->number, x->exchange);
-    const size_t count = ls_canonical_subtrees(number, o->count * exchanges, s->pieces, nodes);
-    for (; x->sums < count; x->sums++)
-        LS_TRY(build_tree(s, nodes[x->sums].first, nodes[x->sums].last, x->sums));
-    return LS_OK;
+    return x->by_node ? build_by_node(s, ls_slice_piece_at(s, &p, last), 1, !x->number) : LS_OK;
 }
 
 /* Builds the acts up to an exchange. */
 static ls_status build_exchange(ls_slice *s, ls_slice_exchange *x, int64_t rows)
 {
     const ls_replica *r = s->options.replica;
-    const bool exact = r->job->exact.on;
-    const int before = s->piece_count;
     ls_slice_find_pieces(r->job, &s->options, x->exchange, &s->first, &s->last);
-    s->piece = before;
+    s->piece = s->piece_count;
     s->building = x->number;
-    LS_TRY(ls_slice_abreast(s) ? ls_slice_build_abreast(s, x, rows)
-           : exact             ? build_exact(s, x)
-                               : build_fast(s, x));
-    s->loss += exact ? x->sums : 0;
+    LS_TRY(ls_slice_abreast(s) ? ls_slice_build_abreast(s, x, rows) : build_sums(s, x));
+    s->loss += r->job->exact.on ? x->sums : 0;
     s->begun |= x->sums > 0;
     if (!x->number && !r->windows.gradients)
         LS_TRY(ls_slice_fault(s, (ls_range){0, r->elements}));

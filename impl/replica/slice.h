@@ -108,10 +108,17 @@ void ls_slice_exchange_acts(const ls_slice *slice, int exchange, size_t *first, 
 /** How many exchanges of gradients a slice has: one, or one for each piece. */
 int ls_slice_exchanges(const ls_job *job);
 
-/** Exact mode: which shards replica d of n has for an exchange: returns a part's number among n
- * times the exchanges. Shards are dealt to groups first, then to exchanges, then to members, so
- * that a member that adds up has few sums. */
+/** Number of pieces of a batch: its shards or, in fast mode, `each` (0 means 1) of `count` slices.
+ */
+int64_t ls_slice_pieces(const ls_job *job, int64_t batch, int count, int each);
+
+/** Which pieces replica d of n has for an exchange: returns a part's number among n times the
+ * exchanges. Shards are dealt to groups first, then to exchanges, then to members, so that a member
+ * that adds up has few sums; other pieces to replicas, then to exchanges. */
 int ls_slice_number(const ls_job *job, int d, int exchange);
+
+/** Samples of replica d of `count` for an exchange. */
+int64_t ls_slice_samples(const ls_job *job, int64_t batch, int d, int count, int exchange);
 
 /** Whether any of `count` replicas has samples for an exchange. A tail batch may be too small for
  * all exchanges. */
@@ -120,6 +127,12 @@ bool ls_slice_has_exchange(const ls_job *job, int64_t batch, int count, int exch
 /** Sum number `index`, real [P], and its part of the loss. Number 0 is the replica's own buffer. */
 void *ls_slice_gradients(const ls_slice *slice, size_t index);
 double *ls_slice_loss(const ls_slice *slice, size_t index);
+
+/** Returns the number of pieces of the whole batch; an exchange of a slice with the given options
+ * has
+ * [*first, *last) of them. Reads batch, number, count and pieces. */
+int64_t ls_slice_find_pieces(const ls_job *job, const ls_slice_options *options, int exchange,
+                             int64_t *first, int64_t *last);
 
 /** Rows of the largest piece of a slice with the given options; 0 if it is empty. Reads batch,
  * number, count and pieces. */

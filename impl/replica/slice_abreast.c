@@ -21,35 +21,16 @@
 /* The slice's pieces, and its partial sums. */
 typedef struct plan {
     ls_slice *s;
-    ls_subtree sums[LS_SUBTREES]; /* pieces [first, last) of each sum */
-    size_t count;                 /* of sums; sum k is at level k */
-    int replicas;                 /* whose sums are gathered and added */
-    size_t before, all;           /* sums of the replicas before this one, and of all */
-    bool chained;                 /* a sum is ((g0 + g1) + g2) + ..; else up the tree */
-    int base;                     /* number of its first piece among the slice's */
+    ls_slice_partial of;
+    int replicas;       /* whose sums are gathered and added */
+    size_t before, all; /* sums of the replicas before this one, and of all */
+    int base;           /* number of its first piece among the slice's */
 } plan;
-
-/* Where sum(lo, hi) is cut. */
-static int64_t middle(const plan *p, int64_t lo, int64_t hi)
-{
-    return p->chained ? hi - 1 : ls_canonical_middle(lo, hi);
-}
-
-/* The piece of the batch: of a chain, whose pieces are counted without empty ones. */
-static int64_t piece_at(const plan *p, int64_t piece)
-{
-    int64_t at = p->s->first;
-    if (!p->chained)
-        return piece;
-    for (; piece || !ls_slice_piece_rows(p->s, at); at++)
-        piece -= ls_slice_piece_rows(p->s, at) > 0;
-    return at;
-}
 
 static bool starts_a_sum(const plan *p, int64_t piece, size_t *sum)
 {
-    for (*sum = 0; *sum < p->count; (*sum)++)
-        if (p->sums[*sum].first == piece)
+    for (*sum = 0; *sum < p->of.count; (*sum)++)
+        if (p->of.sums[*sum].first == piece)
             return true;
     return false;
 }
@@ -58,10 +39,10 @@ static bool starts_a_sum(const plan *p, int64_t piece, size_t *sum)
  */
 static size_t slot_of(const plan *p, int64_t piece)
 {
-    size_t sum, slot = p->count;
+    size_t sum, slot = p->of.count;
     if (starts_a_sum(p, piece, &sum))
         return sum;
-    for (int64_t earlier = p->sums[0].first; earlier < piece; earlier++)
+    for (int64_t earlier = p->of.sums[0].first; earlier < piece; earlier++)
         slot += !starts_a_sum(p, earlier, &sum);
     return slot;
 }
@@ -70,11 +51,11 @@ static size_t slot_of(const plan *p, int64_t piece)
 static size_t level_of(const plan *p, int64_t piece)
 {
     size_t level = 0;
-    while (p->sums[level].last <= piece)
+    while (p->of.sums[level].last <= piece)
         level++;
-    int64_t lo = p->sums[level].first, hi = p->sums[level].last;
+    int64_t lo = p->of.sums[level].first, hi = p->of.sums[level].last;
     while (hi - lo > 1) {
-        const int64_t mid = middle(p, lo, hi);
+        const int64_t mid = ls_slice_middle(&p->of, lo, hi);
         level += piece >= mid;
         *(piece < mid ? &hi : &lo) = mid;
     }
@@ -86,37 +67,21 @@ static int number_of(const plan *p, int64_t piece)
 {
     int64_t before = 0;
     size_t k = 0;
-    for (; p->sums[k].last <= piece; k++)
-        before += p->sums[k].last - p->sums[k].first;
-    return p->base + (int)(before + piece - p->sums[k].first);
+    for (; p->of.sums[k].last <= piece; k++)
+        before += p->of.sums[k].last - p->of.sums[k].first;
+    return p->base + (int)(before + piece - p->of.sums[k].first);
 }
 
 static ls_status make_plan(ls_slice *s, const ls_slice_exchange *x, plan *p)
 {
     const ls_slice_options *o = &s->options;
-    const ls_job *job = o->replica->job;
-    const int exchanges = ls_slice_exchanges(job);
-    *p = (plan){.s = s,
-                .replicas = o->unsummed ? o->pieces : o->count,
-                .chained = !job->exact.on && ls_job_pieces(job) > 1,
-                .base = s->piece};
+    *p = (plan){.s = s, .replicas = o->unsummed ? o->pieces : o->count, .base = s->piece};
     if (o->unsummed && o->pieces > LS_SUBTREES)
         return ls_fail(LS_CODE_USAGE, "option", "--sync-bn",
                        "has an oracle for %d replicas at most; use fewer", (int)LS_SUBTREES);
-    if (job->exact.on) {
-        p->count = ls_canonical_subtrees(ls_slice_number(job, o->number, x->exchange),
-                                         o->count * exchanges, s->pieces, p->sums);
-    } else if (p->chained) {
-        for (int64_t piece = s->first; piece < s->last; piece++)
-            p->sums[0].last += ls_slice_piece_rows(s, piece) > 0;
-        p->count = p->sums[0].last > 0;
-    } else {
-        for (int64_t piece = s->first; piece < s->last; piece++)
-            if (ls_slice_piece_rows(s, piece))
-                p->sums[p->count++] = (ls_subtree){piece, piece + 1};
-    }
+    ls_slice_find_sums(s, x->exchange, &p->of);
     for (int d = 0; d < p->replicas; d++) {
-        const size_t sums = ls_slice_count_sums(job, o->batch, d, p->replicas);
+        const size_t sums = ls_slice_count_sums(o->replica->job, o->batch, d, p->replicas);
         p->before += d < o->number ? sums : 0;
         p->all += sums;
     }
@@ -130,7 +95,7 @@ static ls_status add_losses(const plan *p, int64_t lo, int64_t hi)
 {
     if (hi - lo == 1)
         return LS_OK;
-    const int64_t mid = middle(p, lo, hi);
+    const int64_t mid = ls_slice_middle(&p->of, lo, hi);
     LS_TRY(add_losses(p, lo, mid));
     LS_TRY(add_losses(p, mid, hi));
     return ls_slice_add_loss(p->s, slot_of(p, lo), slot_of(p, mid));
@@ -143,7 +108,7 @@ static int64_t rows_of(const plan *p, int64_t piece, int64_t largest)
     const ls_job *job = p->s->options.replica->job;
     const int64_t batches[] = {p->s->options.batch, job->batch, ls_job_tail(job)};
     int64_t most = 0, at, last;
-    if (!p->chained || ls_slice_exchanges(job) > 1)
+    if (!p->of.chained || ls_job_pieces(job) == 1 || ls_slice_exchanges(job) > 1)
         return largest;
     for (size_t b = 0; b < sizeof batches / sizeof *batches; b++) {
         ls_slice_options of = p->s->options;
@@ -162,31 +127,31 @@ static ls_status build_pieces(const plan *p, int64_t rows)
 {
     ls_slice *s = p->s;
     ls_net *net;
-    const ls_subtree *last = p->sums + p->count;
-    const int pieces = p->count ? number_of(p, last[-1].last - 1) + 1 - p->base : 0;
+    const ls_subtree *last = p->of.sums + p->of.count;
+    const int pieces = p->of.count ? number_of(p, last[-1].last - 1) + 1 - p->base : 0;
     if (pieces > LS_REPLICA_LOSSES)
         return ls_fail(LS_CODE_USAGE, "option", "--micro-shards",
                        "a device has %d shards in flight at once, and the limit is %d; give "
                        "fewer shards, or more devices",
                        pieces, (int)LS_REPLICA_LOSSES);
     LS_TRY(ls_slice_need_level(s, 0));
-    for (const ls_subtree *sum = p->sums; sum < last; sum++)
+    for (const ls_subtree *sum = p->of.sums; sum < last; sum++)
         for (int64_t piece = sum->first; piece < sum->last; piece++)
             for (size_t l = 0; l <= level_of(p, piece); l++)
                 LS_TRY(ls_slice_need_level(s, l));
     /* A slot's largest, whose memory others share; the largest of all, whose scratch is, first. */
     for (int smaller = 0; smaller < 2; smaller++)
-        for (const ls_subtree *sum = p->sums; sum < last; sum++)
+        for (const ls_subtree *sum = p->of.sums; sum < last; sum++)
             for (int64_t piece = sum->first; piece < sum->last; piece++) {
                 const int64_t its = rows_of(p, piece, rows);
                 for (int c = 0; c < ls_slice_chunks(s) && (its < rows) == smaller; c++)
                     LS_TRY(ls_slice_need_net(s, level_of(p, piece), its, c, (int)slot_of(p, piece),
                                              &net));
             }
-    for (const ls_subtree *sum = p->sums; sum < last; sum++)
+    for (const ls_subtree *sum = p->of.sums; sum < last; sum++)
         for (int64_t piece = sum->first; piece < sum->last; piece++)
-            LS_TRY(
-                ls_slice_feed(s, piece_at(p, piece), level_of(p, piece), (int)slot_of(p, piece)));
+            LS_TRY(ls_slice_feed(s, ls_slice_piece_at(s, &p->of, piece), level_of(p, piece),
+                                 (int)slot_of(p, piece)));
     return LS_OK;
 }
 
@@ -225,7 +190,7 @@ typedef struct meeting {
 static ls_status add_tree(const meeting *m, int64_t lo, int64_t hi)
 {
     const plan *p = m->plan;
-    const int64_t mid = ls_canonical_middle(lo, hi);
+    const int64_t mid = ls_slice_middle(&p->of, lo, hi);
     if (hi - lo == 1)
         return LS_OK;
     LS_TRY(add_tree(m, lo, mid));
@@ -286,9 +251,9 @@ static ls_status build_meeting(const plan *p, int n, bool backward, ls_op_list *
         return LS_OK;
     for (int piece = 0; piece < s->piece_count; piece++)
         m.at[piece] = ls_net_node_sums(s->work[piece], n, backward, &m.count);
-    for (size_t k = 0; k < p->count; k++) {
-        const double *const sum[2] = {m.at[number_of(p, p->sums[k].first)], NULL};
-        LS_TRY(add_tree(&m, p->sums[k].first, p->sums[k].last));
+    for (size_t k = 0; k < p->of.count; k++) {
+        const double *const sum[2] = {m.at[number_of(p, p->of.sums[k].first)], NULL};
+        LS_TRY(add_tree(&m, p->of.sums[k].first, p->of.sums[k].last));
         LS_TRY(append_add(p, sum, gathered(&m, p->before + k), m.count, ops));
     }
     if (s->options.comm)
@@ -333,7 +298,7 @@ static void belongs(ls_slice *s, int piece, int node)
 /* Whether a node's weight pass makes its gradients final. */
 static bool splits(const plan *p, int n)
 {
-    return p->count && ls_net_splits(p->s->work[p->base], n);
+    return p->of.count && ls_net_splits(p->s->work[p->base], n);
 }
 
 /* Adds a node's gradients of two levels, behind piece number `behind`. */
@@ -364,7 +329,7 @@ static ls_status build_tree(const plan *p, int n, int64_t lo, int64_t hi, size_t
     if (hi - lo == 1)
         return ls_slice_act_node(p->s, weights ? LS_ACT_WEIGHTS : LS_ACT_BACKWARD, number_of(p, lo),
                                  n, weights ? LS_NET_WEIGHTS : LS_NET_BACKWARD_HALF);
-    const int64_t mid = middle(p, lo, hi);
+    const int64_t mid = ls_slice_middle(&p->of, lo, hi);
     LS_TRY(build_tree(p, n, lo, mid, level, weights));
     LS_TRY(build_tree(p, n, mid, hi, level + 1, weights));
     return splits(p, n) == weights ? add_gradients(p, n, number_of(p, hi - 1), level, level + 1)
@@ -378,7 +343,7 @@ static ls_status end_node(const plan *p, const ls_slice_exchange *x, int n)
     ls_slice *s = p->s;
     const ls_windows *windows = s->options.replica->windows.gradients;
     ls_range final;
-    if (!windows || !p->count ||
+    if (!windows || !p->of.count ||
         !ls_net_node_final(s->work[p->base], n, &final.first, &final.count) ||
         final.first >= windows->owned)
         return LS_OK;
@@ -391,16 +356,16 @@ static ls_status end_node(const plan *p, const ls_slice_exchange *x, int n)
 
 static ls_status build_backward(const plan *p, const ls_slice_exchange *x, int n)
 {
-    for (size_t k = 0; k < p->count; k++)
-        LS_TRY(build_tree(p, n, p->sums[k].first, p->sums[k].last, k, false));
+    for (size_t k = 0; k < p->of.count; k++)
+        LS_TRY(build_tree(p, n, p->of.sums[k].first, p->of.sums[k].last, k, false));
     LS_TRY(build_rest(p, n, true));
     return splits(p, n) ? LS_OK : end_node(p, x, n);
 }
 
 static ls_status build_weights(const plan *p, const ls_slice_exchange *x, int n)
 {
-    for (size_t k = 0; k < p->count; k++)
-        LS_TRY(build_tree(p, n, p->sums[k].first, p->sums[k].last, k, true));
+    for (size_t k = 0; k < p->of.count; k++)
+        LS_TRY(build_tree(p, n, p->of.sums[k].first, p->of.sums[k].last, k, true));
     return end_node(p, x, n);
 }
 
@@ -435,9 +400,9 @@ ls_status ls_slice_build_abreast(ls_slice *s, ls_slice_exchange *x, int64_t rows
             LS_TRY(ls_slice_act_node(s, LS_ACT_FORWARD, piece, n, LS_NET_FORWARD_HALF));
         LS_TRY(build_rest(&p, n, false));
     }
-    for (size_t k = 0; k < p.count; k++)
-        LS_TRY(add_losses(&p, p.sums[k].first, p.sums[k].last));
-    if (ls_slice_accumulates(s) && s->begun && p.count)
+    for (size_t k = 0; k < p.of.count; k++)
+        LS_TRY(add_losses(&p, p.of.sums[k].first, p.of.sums[k].last));
+    if (ls_slice_accumulates(s) && s->begun && p.of.count)
         LS_TRY(ls_slice_add_loss(s, 0, 1));
     for (int n = graph->count; n-- > 0;) {
         LS_TRY(ls_slice_build_again(s, p.base, n));
@@ -446,7 +411,7 @@ ls_status ls_slice_build_abreast(ls_slice *s, ls_slice_exchange *x, int64_t rows
     for (int n = graph->count; n-- > 0;)
         if (splits(&p, n))
             LS_TRY(build_weights(&p, x, n));
-    x->sums = p.count;
+    x->sums = p.of.count;
     return LS_OK;
 }
 

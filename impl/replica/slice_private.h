@@ -92,14 +92,22 @@ static inline int ls_slice_chunks(const ls_slice *slice)
 ls_status ls_slice_need_net(ls_slice *slice, size_t index, int64_t rows, int chunk, int slot,
                             ls_net **out);
 
-/** Returns the number of pieces of the whole batch; an exchange of the slice has [*first, *last) of
- * them. */
-int64_t ls_slice_find_pieces(const ls_job *job, const ls_slice_options *options, int exchange,
-                             int64_t *first, int64_t *last);
-
 /** The first of a chunk's slots that the exchange which is built has. Where pieces are abreast, a
  * pipeline's micro-batches are exchanges, several of them in flight. */
 int ls_slice_first_slot(const ls_slice *slice, int chunk);
+
+/** The partial sums of the exchange that is built; sum k is on level k of the stack. */
+typedef struct ls_slice_partial {
+    ls_subtree sums[LS_SUBTREES]; /**< pieces [first, last) of each sum */
+    size_t count;
+    bool chained; /**< ((g0 + g1) + g2) + .. of pieces that are not empty; else up the tree */
+} ls_slice_partial;
+
+void ls_slice_find_sums(const ls_slice *slice, int exchange, ls_slice_partial *out);
+
+/** Where the sum of pieces [lo, hi) is cut; which piece of the batch is number `piece` of sums. */
+int64_t ls_slice_middle(const ls_slice_partial *partial, int64_t lo, int64_t hi);
+int64_t ls_slice_piece_at(const ls_slice *slice, const ls_slice_partial *partial, int64_t piece);
 
 /** Appends an act without operations, to be filled in. *out is valid until the next one. */
 ls_status ls_slice_act(ls_slice *slice, ls_act_kind kind, int piece, int node, ls_act **out);

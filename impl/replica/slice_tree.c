@@ -22,36 +22,83 @@ int ls_slice_exchanges(const ls_job *job)
     return a->each && !a->breadth ? ls_job_pieces(job) : 1;
 }
 
+int64_t ls_slice_pieces(const ls_job *job, int64_t batch, int count, int each)
+{
+    return job->exact.on ? ls_job_shards(job, batch) : (int64_t)count * (each > 1 ? each : 1);
+}
+
+/* Replicas to which shards are dealt together, for each exchange; pieces are dealt to one. */
+static int dealt_to(const ls_job *job)
+{
+    return job->exact.on ? ls_job_mesh(job).size[LS_MEMBER] : 1;
+}
+
 int ls_slice_number(const ls_job *job, int d, int exchange)
 {
-    const int exchanges = ls_slice_exchanges(job);
-    if (exchanges == 1)
-        return d;
-    const int members = ls_job_mesh(job).size[LS_MEMBER];
+    const int exchanges = ls_slice_exchanges(job), members = dealt_to(job);
     return (d / members * exchanges + exchange) * members + d % members;
 }
 
 /* The replica whose part this is. */
 static int replica_of(const ls_job *job, int number)
 {
-    const int exchanges = ls_slice_exchanges(job);
-    if (exchanges == 1)
-        return number;
-    const int members = ls_job_mesh(job).size[LS_MEMBER];
-    return number / members / exchanges * members + number % members;
+    const int members = dealt_to(job);
+    return number / members / ls_slice_exchanges(job) * members + number % members;
+}
+
+int64_t ls_slice_samples(const ls_job *job, int64_t batch, int d, int count, int exchange)
+{
+    const int64_t pieces = ls_slice_pieces(job, batch, count, ls_slice_exchanges(job));
+    const int64_t parts = (int64_t)count * ls_slice_exchanges(job);
+    const int64_t number = ls_slice_number(job, d, exchange);
+    if (!batch)
+        return 0;
+    return ls_slice_begin(batch, ls_slice_begin(pieces, number + 1, parts), pieces) -
+           ls_slice_begin(batch, ls_slice_begin(pieces, number, parts), pieces);
 }
 
 bool ls_slice_has_exchange(const ls_job *job, int64_t batch, int count, int exchange)
 {
-    const int exchanges = ls_slice_exchanges(job);
-    const int64_t all = job->exact.on ? ls_job_shards(job, batch) : batch;
-    for (int d = 0; d < count; d++) {
-        const int64_t number =
-            job->exact.on ? ls_slice_number(job, d, exchange) : (int64_t)d * exchanges + exchange;
-        if (ls_slice_share(all, number, (int64_t)count * exchanges))
+    for (int d = 0; d < count; d++)
+        if (ls_slice_samples(job, batch, d, count, exchange))
             return true;
-    }
     return false;
+}
+
+/* ---- Sums ----------------------------------------------------------------------------------- */
+
+void ls_slice_find_sums(const ls_slice *s, int exchange, ls_slice_partial *out)
+{
+    const ls_slice_options *o = &s->options;
+    const ls_job *job = o->replica->job;
+    *out = (ls_slice_partial){.chained = !job->exact.on && !o->unsummed};
+    if (job->exact.on)
+        out->count =
+            ls_canonical_subtrees(ls_slice_number(job, o->number, exchange),
+                                  o->count * ls_slice_exchanges(job), s->pieces, out->sums);
+    for (int64_t piece = s->first; piece < s->last && !job->exact.on; piece++) {
+        if (!ls_slice_piece_rows(s, piece)) /* of a smaller batch */
+            continue;
+        if (out->chained)
+            out->count = ++out->sums[0].last > 0;
+        else
+            out->sums[out->count++] = (ls_subtree){piece, piece + 1};
+    }
+}
+
+int64_t ls_slice_middle(const ls_slice_partial *p, int64_t lo, int64_t hi)
+{
+    return p->chained ? hi - 1 : ls_canonical_middle(lo, hi);
+}
+
+int64_t ls_slice_piece_at(const ls_slice *s, const ls_slice_partial *p, int64_t piece)
+{
+    int64_t at = s->first;
+    if (!p->chained)
+        return piece;
+    for (; piece || !ls_slice_piece_rows(s, at); at++)
+        piece -= ls_slice_piece_rows(s, at) > 0;
+    return at;
 }
 
 size_t ls_slice_count_sums(const ls_job *job, int64_t batch, int number, int count)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Resources: what this process has opened for a plan: replicas with their memory, servers and
+ * Resources: what this process has opened for a plan: replicas with their memory, and
  * communicators. Verbs make operations on them; the run (run.h) owns them.
  */
 #pragma once
@@ -49,7 +49,7 @@ typedef struct ls_resources {
     int communicators;
     void **arrived;       /**< [replicas, copies] gradients of copies, at owners here; or NULL */
     ls_landing *landings; /**< [replicas, borders] at parts here; or NULL */
-    ls_served *served;    /**< NULL if there are no parameter servers */
+    ls_served *served;    /**< (ps/) NULL if no ranges are placed */
 } ls_resources;
 
 /** Opens a member on each of this process's devices, then communicators. All processes call it.

@@ -47,12 +47,12 @@ typedef struct ls_span {
 
 const ls_job *ls_step_job(const ls_step *step);
 
-/** Replicas of all processes; with parameter servers, workers. Replica r is member r, unless the
- * model is divided: then its places are members r x places to (r + 1) x places - 1. */
+/** Replicas of all processes. Replica r is member r, unless the model is divided: then its places
+ * are members r x places to (r + 1) x places - 1. */
 int ls_replicas(const ls_step *step);
 
-/** Members that compute: replicas, or their places; not shadows (ls_shadow), servers, nor a holder
- * that is not a replica. */
+/** Members that compute: replicas, or their places; not shadows (ls_shadow), nor owners that are
+ * not replicas. */
 int ls_members(const ls_step *step);
 
 /** How many nodes a divided model has; each is on one place, or, if layers are split, those of no
@@ -90,7 +90,7 @@ ls_span ls_parameters(const ls_step *step, int member, ls_range range);
 /** A range of buffer number `i` that the strategy owns (ls_strategy.owns). */
 ls_span ls_own(ls_step *step, int member, int i, ls_range range);
 
-/** A replica's partial sum number `sum`. For servers, see ps_step.h. */
+/** A replica's partial sum number `sum`. Of owners, see ps_step.h. */
 ls_span ls_gradient(ls_step *step, int member, size_t sum, ls_range range);
 
 /** Whether members are on different devices, so that what they exchange is traffic. */
@@ -130,10 +130,10 @@ enum { LS_TOGETHER = -1 };
 /**
  * With job.update.clip, what scales gradients in the updates that follow: every member that updates
  * sums the squares of its variables' gradients, block by block; members with a part of the
- * variables (places of a replica, servers, replicas that share the update) send each other their
+ * variables (places of a replica, owners, replicas that share the update) send each other their
  * sums; each finds the norm from all. Weight decay becomes part of the gradients. Nothing without.
- * `member` is LS_TOGETHER, or one whose gradients are applied alone: if it does not update, but a
- * server does, its gradients are scaled here.
+ * `member` is LS_TOGETHER, or one whose gradients are applied alone: if it does not update itself,
+ * its gradients are scaled here.
  */
 void ls_clip_gradients(ls_step *step, int member);
 
@@ -186,19 +186,19 @@ enum { LS_EVERY_REPLICA = -1 };
  * behind it the sums of what it makes final. */
 void ls_run_pass(ls_step *step, int replica, const ls_pass *pass);
 
-/** The one page of which all `build` are cases, but where servers or a holder have the variables,
- * or replicas update alone: passes of whole or divided replicas, exchanges, updates
- * (verbs/page.c). */
+/** The one page of which all `build` are cases, but where others than replicas own the variables,
+ * or replicas update alone: passes of whole or divided replicas, exchanges, updates (verbs/page.c).
+ */
 void ls_build(ls_step *step);
 
 /* ---- Between members ------------------------------------------------------------------------- */
 
 /** A message between members, of one size at both; counted as traffic if devices differ. The
- * receiver adds it to `to`, or overwrites that. With servers, and between processes, it is an
- * operation at both ends; else a copy by the sender, or of what a holder has by the receiver.
- * Between processes, servers, places of a replica over several processes and replicas with peers
- * have ends; for others it is refused. If messages overlap passes, they are on a lane of their own
- * in each replica. */
+ * receiver adds it to `to`, or overwrites that. With parameter servers, and between processes, it
+ * is an operation at both ends; else a copy by the sender, or of what a holder has by the receiver.
+ * Between processes, members of these, places of a replica over several processes and replicas with
+ * peers have ends; for others it is refused. If messages overlap passes, they are on a lane of
+ * their own in each replica. */
 void ls_message(ls_step *step, ls_span to, ls_span from, ls_arriving arriving);
 
 /** Sets the holder's gradient to the sum of all replicas' gradients. members[i] has the gradient of

@@ -20,8 +20,6 @@
 #include "impl/step/step.h"
 #include "impl/strategies.h"
 
-#include <string.h>
-
 static void build(ls_step *s)
 {
     for (int e = 0; ls_next_exchange(s, e); e++) {
@@ -42,11 +40,8 @@ static ls_status check(const ls_outline *o)
         return ls_fail(LS_CODE_USAGE, "option", "--reduce",
                        "exact sums samples in a fixed tree, and context-parallel's gradients are "
                        "sums over positions, too; use --reduce fast");
-    if (strcmp(o->allreduce, "library") == 0 || strcmp(o->comm, "nccl") == 0)
-        return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
-                       "context-parallel sums gradients in an order that is replayed, not a "
-                       "library's; use direct, ring, tree, halving-doubling, flat or auto");
-    return LS_OK;
+    return ls_refuse_library(o, "sums in its own order, and context-parallel's order is replayed",
+                             "direct, ring, tree, halving-doubling, flat or auto");
 }
 
 const ls_strategy ls_strategy_context_parallel = {

@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * hybrid: data parallelism composed with another division: D replicas of a model, each divided over
- * M devices by an inner strategy. Device number d M + m is place m of replica d. Place m sums the
- * gradients of its variables with place m of the other replicas, and then updates them as
- * `mirrored` does or, with --hybrid-outer zero, as `zero` does, where each of the D updates a
- * share. With the inner `zero` (HSDP) each device has a replica with a slice of its own, and M of
- * them are a group that shares the update. With --hybrid-stages S, the inner tensor-parallel is a
- * pipeline of S stages of t places: device number (d S + s) t + j is place j of stage s.
+ * M devices by an inner strategy (mesh.h). Place m sums the gradients of its variables with place m
+ * of the other replicas, and then updates them as `mirrored` does or, with --hybrid-outer zero, as
+ * `zero` does, where each of the D updates a share. With the inner `zero` (HSDP) each device has a
+ * replica with a slice of its own, and M of them are a group that shares the update.
  *
- * Reduction order: in fast mode a replica's micro-batches in order, then the all-reduce algorithm's
- * own over replicas, place by place and bucket by bucket; in exact mode the tree. Leaves out:
- * all-reduces of libraries.
+ * Reduction order: in fast mode a replica's micro-batches in order, then the algorithm's own over
+ * replicas, place by place and bucket by bucket; in exact mode the tree. Leaves out: library sums.
  */
 #include "impl/step/step.h"
 #include "impl/strategies.h"
@@ -33,8 +30,6 @@
 #define CHOICE(word, ...)        "|" word
 #define OPTIONS(word, name, ...) __VA_OPT__(__VA_ARGS__, )
 
-static const ls_strategy *const inner_strategies[] = {INNER_STRATEGIES(ENTRY)};
-
 static const ls_declared_option inner = {
     "hybrid-inner", &INNER_STRATEGIES(CHOICE)[1], "model-parallel", "", "split of each replica",
     .type = LS_DECLARED_WORD, .words = (const char *const[]){INNER_STRATEGIES(WORD) NULL}};
@@ -53,7 +48,8 @@ static const ls_declared_option stages = {
 
 static const ls_strategy *inner_of(const ls_declared_values *values)
 {
-    return inner_strategies[ls_declared_number(values, &inner)];
+    static const ls_strategy *const strategies[] = {INNER_STRATEGIES(ENTRY)};
+    return strategies[ls_declared_number(values, &inner)];
 }
 
 /* Whether places have parts of the model. */
@@ -73,10 +69,10 @@ static bool has(const ls_declared_values *values, int ranks, const ls_declared_o
 {
     const ls_strategy *within = inner_of(values);
     const bool splits = ls_strategy_splits(within);
-    const bool staged = splits && ls_declared_number(values, &stages) > 1;
     return option == &ls_option_hybrid_replicas || option == &inner ||
            (splits && option == &stages) || (divides(within) && option == &outer) ||
-           (staged && ls_strategy_has(&ls_strategy_pipeline, values, ranks, option)) ||
+           (splits && ls_declared_number(values, &stages) > 1 &&
+            ls_strategy_has(&ls_strategy_pipeline, values, ranks, option)) ||
            ls_strategy_has(outer_of(values), values, ranks, option) ||
            ls_strategy_has(within, values, ranks, option);
 }
@@ -96,8 +92,8 @@ static void resolve(ls_job *job, int ranks)
         ls_strategy_pipeline.resolve(job, ranks);
 }
 
-/* The numbers of replicas that can share the devices evenly: "1, 2, 3, 6". */
-static ls_status refuse_replicas(int64_t replicas, int64_t devices)
+/* Refuses parts that cannot share the devices evenly, with the numbers that can: "1, 2, 3, 6". */
+static ls_status check_even(const char *option, const char *what, int64_t parts, int64_t devices)
 {
     char text[256];
     size_t used = 0;
@@ -105,9 +101,10 @@ static ls_status refuse_replicas(int64_t replicas, int64_t devices)
         if (devices % d == 0)
             used += (size_t)snprintf(text + used, sizeof text - used, "%s%lld", used ? ", " : "",
                                      (long long)d);
-    return ls_fail(LS_CODE_USAGE, "option", "--hybrid-replicas",
-                   "%lld replicas cannot share %lld devices evenly; %s can", (long long)replicas,
-                   (long long)devices, text);
+    return devices % parts ? ls_fail(LS_CODE_USAGE, "option", option,
+                                     "%lld %s cannot share %lld devices evenly; %s can",
+                                     (long long)parts, what, (long long)devices, text)
+                           : LS_OK;
 }
 
 static ls_status check(const ls_outline *o)
@@ -116,28 +113,19 @@ static ls_status check(const ls_outline *o)
     const int64_t devices = (int64_t)o->devices * o->ranks;
     const int64_t replicas = ls_declared_number(&o->job->options, &ls_option_hybrid_replicas);
     const int parts = o->job->mesh.size[LS_STAGE];
-    if (devices % replicas)
-        return refuse_replicas(replicas, devices);
+    LS_TRY(check_even("--hybrid-replicas", "replicas", replicas, devices));
     const int64_t places = devices / replicas, here = (int64_t)o->devices;
     if (here % places && places % here && strcmp(o->comm, "mpi") == 0)
         return ls_fail(LS_CODE_USAGE, "option", "--hybrid-replicas",
-                       "replicas of %lld devices do not fit processes of %lld devices; use a "
-                       "multiple or a divisor",
+                       "replicas of %lld devices do not fit processes of %lld; use a multiple",
                        (long long)places, (long long)here);
-    if (divides(within) && strcmp(o->comm, "nccl") == 0)
-        return ls_fail(LS_CODE_USAGE, "option", "--comm",
-                       "nccl sums whole models, and hybrid's replicas are divided; use auto");
-    if (divides(within) && strcmp(o->allreduce, "library") == 0)
-        return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
-                       "library sums whole models, and hybrid's replicas are divided; use direct, "
-                       "ring, tree, halving-doubling, flat or auto");
-    if (parts > 1 && places % parts)
-        return ls_fail(
-            LS_CODE_USAGE, "option", "--hybrid-stages",
-            "%d stages cannot share a replica's %lld devices evenly; use a divisor of that number",
-            parts, (long long)places);
-    if (parts > 1)
+    if (divides(within))
+        LS_TRY(ls_refuse_library(o, "sums whole models, and hybrid's replicas are divided",
+                                 "direct, ring, tree, halving-doubling, flat or auto"));
+    if (parts > 1) {
+        LS_TRY(check_even("--hybrid-stages", "stages of a replica", parts, places));
         LS_TRY(ls_strategy_pipeline.check(o));
+    }
     if (ls_strategy_shares(outer_of(&o->job->options)))
         LS_TRY(ls_zero_check_divided(o));
     return within->check ? within->check(o) : LS_OK;

@@ -34,6 +34,15 @@ static ls_status check_wire(const ls_outline *o)
     return LS_OK;
 }
 
+ls_status ls_refuse_library(const ls_outline *o, const char *why, const char *which)
+{
+    if (strcmp(o->allreduce, "library") == 0)
+        return ls_fail(LS_CODE_USAGE, "option", "--allreduce", "library %s; use %s", why, which);
+    if (strcmp(o->comm, "nccl") == 0)
+        return ls_fail(LS_CODE_USAGE, "option", "--comm", "nccl %s; use auto", why);
+    return LS_OK;
+}
+
 /* Refuses all-reduces that the ranks' communicator cannot run. */
 static ls_status check_ranks(const ls_outline *o)
 {

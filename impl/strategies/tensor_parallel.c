@@ -63,11 +63,10 @@ static ls_status check(const ls_outline *o)
 {
     const int64_t splits = o->job->exact.splits;
     const int places = ls_mesh_of(o->job->mesh, (int)o->devices * o->ranks).size[LS_SLICE];
-    if (strcmp(o->allreduce, "library") == 0 || strcmp(o->comm, "nccl") == 0)
-        return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
-                       "tensor-parallel sums activations in its own order, not a library's, "
-                       "whose error would grow from layer to layer; use direct, ring, tree, "
-                       "halving-doubling, flat or auto");
+    LS_TRY(ls_refuse_library(o,
+                             "sums activations in its own order, whose error would grow from layer "
+                             "to layer of tensor-parallel",
+                             "direct, ring, tree, halving-doubling, flat or auto"));
     if (o->job->division.sequence)
         LS_TRY(check_sequence(o));
     if (o->job->exact.on && splits < places)

@@ -98,10 +98,8 @@ static void resolve(ls_job *job, int ranks)
 static ls_status check(const ls_outline *o)
 {
     const ls_allreduce *algorithm;
-    if (strcmp(o->allreduce, "library") == 0 || strcmp(o->comm, "nccl") == 0)
-        return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
-                       "zero sums in its own order, not a library's; use direct, "
-                       "ring, halving-doubling or auto");
+    LS_TRY(ls_refuse_library(o, "sums in its own order, and zero's order is replayed",
+                             "direct, ring, halving-doubling or auto"));
     if (strcmp(o->allreduce, "auto") == 0)
         return LS_OK;
     LS_TRY(ls_allreduce_find(o->allreduce, &algorithm));

@@ -24,14 +24,9 @@ bool ls_step_plan_is_on(const ls_step_plan *plan, int member, size_t index)
            device == (index < job->device_count ? job->devices[index] : job->variable_device);
 }
 
-bool ls_step_plan_is_shared(const ls_step_plan *plan)
-{
-    return plan->servers.servers || plan->mesh.places > (int)plan->job->device_count;
-}
-
 bool ls_step_plan_has_ends(const ls_step_plan *plan)
 {
-    return ls_step_plan_is_shared(plan) ||
+    return plan->two_ended || plan->mesh.places > (int)plan->job->device_count ||
            (plan->strategy->average.peers && ls_job_processes(plan->job) > 1);
 }
 
@@ -108,9 +103,8 @@ const ls_graph_part *ls_step_plan_part(const ls_step_plan *plan, int member)
 
 bool ls_step_plan_owned(const ls_step_plan *plan, int member, size_t i, ls_range *out)
 {
-    const ls_ps_layout *servers = &plan->servers;
-    if (servers->servers)
-        return ls_ps_layout_range(servers, member - servers->workers, i, out);
+    if (plan->placed.elements)
+        return ls_ps_layout_range(&plan->placed, member - (int)plan->owners.first, i, out);
     const ls_graph_part *part = ls_step_plan_part(plan, member);
     *out = (ls_range){0, part ? part->owned : plan->job->model->graph->variables.elements};
     if (!ls_step_plan_shares(plan))
@@ -135,7 +129,7 @@ int ls_step_plan_move(ls_kind has, ls_kind needs)
 
 int ls_step_plan_training(const ls_step_plan *plan)
 {
-    return plan->servers.servers ? plan->mesh.replicas : plan->total;
+    return plan->placed.elements ? (int)plan->owners.first : plan->total;
 }
 
 int ls_step_plan_group(const ls_step_plan *plan, int place)
@@ -180,7 +174,7 @@ static int number_of(const ls_job *job, const ls_device *device)
     return device ? number : -1;
 }
 
-/* The process and device of a member that is not a server, by its number over all processes. */
+/* The process and device of a member, where they are in the order of the job's devices. */
 static void seat_in_order(const ls_job *job, int number, ls_planned_member *m)
 {
     const int index = number - ls_job_member(job, 0), devices = (int)job->device_count;
@@ -199,8 +193,8 @@ static ls_status plan_member(ls_step_plan *plan, int index)
     *m = (ls_planned_member){.device = -1,
                              .replica = replica < plan->mesh.replicas ? replica : -1,
                              .place = number % plan->mesh.places};
-    if (plan->servers.servers) {
-        const ls_ps_seat seat = ls_ps_seat_of(job, &plan->servers, number);
+    if (plan->placed.elements) {
+        const ls_ps_seat seat = ls_ps_seat_of(job, &plan->placed, number);
         m->process = job->ranks.comm ? seat.process : 0;
         m->rank = seat.rank;
         m->device = m->process == ls_job_process(job) ? number_of(job, seat.device) : -1;
@@ -216,36 +210,39 @@ static ls_status plan_member(ls_step_plan *plan, int index)
     return LS_OK;
 }
 
-/* Sets where buffers are: servers, or a holder, have all variables. */
-static void plan_spreads(ls_step_plan *plan)
+/* Sets who has variables, and how they are spread: a holder, or members behind all that compute,
+ * may have all. */
+static ls_status plan_owners(ls_step_plan *plan)
 {
     const ls_job *job = plan->job;
-    const int servers = plan->servers.servers, replicas = plan->mesh.replicas * plan->mesh.places;
     ls_spread *const all[] = {&plan->parameters, &plan->state};
+    plan->total = plan->mesh.replicas * plan->mesh.places;
+    plan->holder = find_holder(plan);
+    plan->owners =
+        plan->holder < 0 ? (ls_range){0, (size_t)plan->total} : (ls_range){(size_t)plan->holder, 1};
+    plan->two_ended = ls_strategy_serves(plan->strategy);
+    if (plan->two_ended) {
+        LS_TRY(ls_ps_layout_open(job, &plan->placed));
+        plan->owners = (ls_range){(size_t)plan->total, (size_t)plan->placed.servers};
+    }
+    const int end = (int)(plan->owners.first + plan->owners.count);
+    plan->total = end > plan->total ? end : plan->total;
     plan->parameters = job->parameters;
     plan->state = job->state;
     for (int i = 0; i < 2; i++) {
         all[i]->on[LS_STAGE] = all[i]->on[LS_SLICE] = LS_PLACED;
-        if (servers || plan->holder >= 0)
+        if (plan->two_ended || plan->holder >= 0)
             all[i]->on[LS_MEMBER] = LS_PLACED;
     }
-    plan->owners = servers             ? (ls_range){(size_t)plan->servers.workers, (size_t)servers}
-                   : plan->holder >= 0 ? (ls_range){(size_t)plan->holder, 1}
-                                       : (ls_range){0, (size_t)replicas};
+    return LS_OK;
 }
 
 static ls_status plan_members(ls_step_plan *plan)
 {
     const ls_job *job = plan->job;
     const size_t devices = job->device_count;
-    plan->holder = find_holder(plan);
     plan->mesh = ls_job_mesh(job);
-    plan->total = plan->mesh.replicas * plan->mesh.places + (plan->holder == (int)devices);
-    if (ls_strategy_serves(plan->strategy)) {
-        LS_TRY(ls_ps_layout_open(job, &plan->servers));
-        plan->total = plan->servers.workers + plan->servers.servers;
-    }
-    plan_spreads(plan);
+    LS_TRY(plan_owners(plan));
     LS_TRY(ls_divide(job, &plan->split, &plan->parts));
     if (job->division.place && plan->parts.count)
         plan->loss_place = job->division.place[job->model->graph->count - 1] * plan->parts.across %
@@ -408,8 +405,7 @@ static ls_status plan_lanes(ls_step_plan *plan)
     const int stages = plan->mesh.replicas * plan->mesh.size[LS_STAGE];
     const int sums = plan->mesh.size[LS_SLICE] > 1 ? stages : 0;
     const int channels = LS_GROUPS + plan->group_count + sums;
-    const bool served = plan->servers.servers;
-    const int arrivals = served && ls_ps_by_arrival(&job->ps) ? plan->mesh.replicas : plan->total;
+    const int arrivals = ls_ps_by_arrival(&job->ps) ? (int)plan->owners.first : plan->total;
     LS_TRY(ls_allocate("step", &lanes->items, most, sizeof *lanes->items));
     LS_TRY(ls_allocate("step", &lanes->channels, (size_t)channels, sizeof *lanes->channels));
     for (int m = 0; m < plan->all; m++)
@@ -424,11 +420,11 @@ static ls_status plan_lanes(ls_step_plan *plan)
             c->lane[m] = -1;
     }
     for (int i = 0; i < plan->local.count && ls_step_plan_has_ends(plan); i++) {
-        const bool worker = plan->local.items[i] < plan->mesh.replicas;
+        const bool computes = plan->local.items[i] < plan->mesh.replicas;
         LS_TRY(add_end(plan, LS_MESSAGES, plan->local.items[i],
-                       !served                           ? "transfer"
-                       : job->exchange.overlap && worker ? "communication"
-                                                         : NULL));
+                       !plan->two_ended                    ? "transfer"
+                       : job->exchange.overlap && computes ? "communication"
+                                                           : NULL));
     }
     for (int m = 0; m < plan->all; m++)
         plan->members[m].sends = m;
@@ -489,7 +485,7 @@ void ls_step_plan_close(ls_step_plan *plan)
     free(plan->groups);
     free(plan->local.items);
     free(plan->members);
-    ls_ps_layout_close(&plan->servers);
+    ls_ps_layout_close(&plan->placed);
     ls_step_plan_close_repeats(plan);
     ls_graph_parts_close(&plan->parts);
     ls_graph_close(plan->context);

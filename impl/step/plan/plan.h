@@ -92,11 +92,12 @@ typedef struct ls_step_plan {
     ls_planned_repeats repeats;
     ls_mesh mesh;                /**< a replica's places are consecutive members */
     ls_spread parameters, state; /**< the job's, and placed where the model is divided */
-    ls_ps_layout servers;        /**< all zero: there are no servers */
+    ls_ps_layout placed;         /**< which ranges owners have that do not compute; or all zero */
+    bool two_ended;              /**< messages are operations at both ends, also in a process */
     ls_range owners;             /**< members with variables that are updated */
     int holder;                  /**< member that owns all variables, maybe one more; -1 if none */
     int loss_place;              /**< the place that has the loss */
-    int total; /**< members: replicas x places, then servers, or an additional holder */
+    int total; /**< members: replicas x places, then owners that are none of these */
     int all;   /**< `total`, then, if backward is held, a shadow of each replica */
     ls_planned_member *members; /**< [all] */
     ls_local_members local;     /**< of `total` */
@@ -116,13 +117,8 @@ ls_device *ls_step_plan_device(const ls_step_plan *plan, int member);
 /** Whether a member is on the job's device number `index`; device_count: the variable device. */
 bool ls_step_plan_is_on(const ls_step_plan *plan, int member, size_t index);
 
-/** Whether processes share replicas' variables: places over several, or servers. Then all take part
- * in gathering and evaluation; otherwise each process has whole replicas. */
-bool ls_step_plan_is_shared(const ls_step_plan *plan);
-
-/** Whether the members that exchange messages have ends of a communicator for them: with servers,
- * with peers, or if a replica is divided over several processes. Messages between two members of
- * one process are copies if there are no servers. */
+/** Whether the members that exchange messages have ends of a communicator for them: if they are
+ * two-ended, with peers, or if a replica is divided over several processes. */
 bool ls_step_plan_has_ends(const ls_step_plan *plan);
 /** Whether this member has an end, in this process. */
 bool ls_step_plan_has_end(const ls_step_plan *plan, int member);
@@ -131,7 +127,7 @@ bool ls_step_plan_has_end(const ls_step_plan *plan, int member);
  * `out` [LS_JOB_REPLICAS]. Returns how many. */
 int ls_step_plan_peers(const ls_step_plan *plan, int replica, int *out);
 
-/** Number of members that train: all but shadows and servers. */
+/** Number of members that train: all but shadows, and owners of placed ranges. */
 int ls_step_plan_training(const ls_step_plan *plan);
 
 /** Whether the members of a set share the update. */
@@ -142,7 +138,7 @@ bool ls_step_plan_shares(const ls_step_plan *plan);
 bool ls_step_plan_owns(const ls_step_plan *plan, int member);
 ls_range ls_step_plan_copy(const ls_step_plan *plan, const ls_spread *spread, int member);
 
-/** Range number i that a member owns, counted in its elements, or in the model's if it is a server;
+/** Range number i that a member owns, counted in its elements, or in the model's if that is placed;
  * false if there are no more. */
 bool ls_step_plan_owned(const ls_step_plan *plan, int member, size_t i, ls_range *out);
 

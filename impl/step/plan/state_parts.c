@@ -83,7 +83,7 @@ void ls_state_each(const ls_step_plan *plan, int member, ls_range range,
     const ls_graph_part *part = ls_step_plan_part(plan, member);
     const bool again = plan->members[member].place % plan->mesh.size[LS_SLICE];
     visit_from v = {visit, context, 0};
-    if (!part || plan->servers.servers) {
+    if (!part) {
         pass_on(&v, 0, range.first, range.count);
         return;
     }

@@ -4,8 +4,8 @@
  * plays a step without times: a task runs once the tasks before it on its lane, and the tasks that
  * it waits for, have run. An end of a message runs together with its other end, of the same size;
  * an end of an all-reduce together with all other ends. Nothing is buffered, so a step that
- * completes here completes with any communicator. A server that serves requests as they arrive
- * serves each; a worker has one request at a time. Also, the last task, except copies, of a lane on
+ * completes here completes with any communicator. A peer without tasks (ls_channel.arrivals)
+ * serves each request; a member has one at a time. Also, the last task, except copies, of a lane on
  * which a member's step ends must be that end.
  *
  * Leaves out: ends in other processes, which are assumed to match.
@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Elements that a server still has to send to a worker, or receive, for the current request. */
+/* Elements that a peer still has to send to a member, or receive, for the current request. */
 typedef struct owed {
     size_t sends, receives;
 } owed;
@@ -25,7 +25,7 @@ typedef struct play {
     size_t *next; /* [lanes] the lane's next task, from 1; 0 if none */
     size_t *then; /* [tasks] the next task on its lane, from 1; 0 if none */
     bool *done;   /* [tasks] whether it has run */
-    owed *owed;   /* [members, members] by worker and server */
+    owed *owed;   /* [members, members] by member and peer */
 } play;
 
 static const ls_channel *channel_of(const play *p, const ls_task *task)
@@ -67,8 +67,8 @@ static owed *owed_of(const play *p, const ls_task *task)
     return &p->owed[(size_t)member_of(p, task) * (size_t)c->members + (size_t)task->end.peer];
 }
 
-/* Whether a server still serves the worker's previous request: it waits for the worker, which must
- * not wait for another server meanwhile. */
+/* Whether a peer still serves the member's previous request: it waits for the member, which must
+ * not wait for another peer meanwhile. */
 static bool is_owed(const play *p, const ls_task *task)
 {
     const size_t members = (size_t)channel_of(p, task)->members;
@@ -79,7 +79,7 @@ static bool is_owed(const play *p, const ls_task *task)
     return false;
 }
 
-/* Runs a worker's task with a peer that serves requests. */
+/* Runs a task with a peer that serves requests. */
 static bool serve(play *p, const ls_task *task, owed *o)
 {
     const ls_task_end *end = &task->end;
@@ -185,8 +185,8 @@ static ls_status judge(const play *p)
 static size_t count_pairs(const ls_lanes *lanes)
 {
     const ls_channel *c = lanes->channels;
-    const bool served = lanes->channel_count && c->arrivals < c->members;
-    return served ? (size_t)c->members * (size_t)c->members : 0;
+    const bool serves = lanes->channel_count && c->arrivals < c->members;
+    return serves ? (size_t)c->members * (size_t)c->members : 0;
 }
 
 ls_status ls_step_program_match(const ls_step_program *s)

@@ -47,7 +47,7 @@ typedef struct ls_task_copy {
     bool crosses; /**< between two devices: traffic */
 } ls_task_copy;
 
-/** The end of a message or all-reduce that a task is, or a request to a server. */
+/** The end of a message or all-reduce that a task is, or a request (ls_channel.arrivals). */
 typedef struct ls_task_end {
     int channel;           /**< -1 if it uses no channel */
     int peer;              /**< the other member; -1 means an all-reduce */

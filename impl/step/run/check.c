@@ -58,13 +58,12 @@ void ls_steps_name_member(const ls_step_run *run, int m, ls_member_name *out)
 {
     const ls_step_plan *plan = &run->plan;
     const ls_planned_member *planned = &plan->members[m];
-    const size_t devices = plan->servers.servers ? 1 : plan->job->device_count;
     const ls_replica *r = run->resources.members[m].replica;
     out->place = planned->place;
     out->elements = r ? r->elements : 0;
     if (!r)
         snprintf(out->text, sizeof out->text, "rank %d device %zu", planned->process,
-                 (size_t)m % devices);
+                 (size_t)m % plan->job->device_count);
     else if (m < plan->total)
         snprintf(out->text, sizeof out->text, "%s", ls_device_describe(r->device)->text);
     else
@@ -105,12 +104,7 @@ ls_status ls_steps_names(const ls_step_run *run, ls_names *names)
     for (size_t i = 0; i < r->connection_count; i++)
         add(&n, r->connections[i].member, "communicator", r->connections[i].comm, sizeof(ls_comm),
             0);
-    for (int w = 0; w < run->plan.servers.workers; w++) {
-        const ls_ps_client *client = &r->served->clients[w];
-        add(&n, w, "lateness", client, sizeof *client, 0);
-        if (client->took)
-            add(&n, w, "lateness", client->took, run->plan.job->records * sizeof *client->took, 0);
-    }
+    n.status = ls_status_first(n.status, ls_served_names(r, names));
     ls_names_order(names);
     return n.status;
 }

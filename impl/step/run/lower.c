@@ -117,7 +117,7 @@ static ls_status enqueue_together(ls_step_run *run, const ls_step_program *p, co
     const ls_ends *channel = &run->resources.ends[first->end.channel];
     ls_comm *const *ends = channel->comms;
     const int size = count_here(ends);
-    ls_op_list ops[LS_JOB_REPLICAS + 1]; /* and one server */
+    ls_op_list ops[LS_JOB_REPLICAS + 1]; /* and an owner */
     ls_comm_list lists[LS_JOB_REPLICAS + 1];
     if (size < 1 || size > LS_JOB_REPLICAS + 1)
         return ls_fail(LS_CODE_USAGE, "step", first->verb,

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Checks who updates which elements, from a step's tasks, not from its plan: of each copy of the
- * model (on a replica; on its places; on replicas that share an update; on all servers), each
- * element is updated exactly once in a step. Two owners need not show in any value: they may
- * compute the same bits. For servers that update as requests arrive, no task says what they update:
- * the layout does.
+ * model (on a replica; on its places; on replicas that share an update; placed), each element is
+ * updated exactly once in a step. Two owners need not show in any value: they may compute the same
+ * bits. No task says what owners update whose steps end elsewhere: the plan does.
  */
 #include "common/base/grow.h"
 #include "impl/step/run/run.h"
@@ -40,7 +39,7 @@ static ls_status find_updates(const ls_step_run *run, updates *out)
 {
     const ls_step_plan *plan = &run->plan;
     const ls_step_program *p = &run->program[LS_FULL];
-    const ls_ps_layout *servers = &plan->servers;
+    ls_range range;
     for (size_t k = 0; k < p->task_count; k++) {
         const int member = p->lanes->items[p->tasks[k].lane].member;
         out->copy = ls_step_plan_copy(plan, &plan->state, member).first;
@@ -48,11 +47,11 @@ static ls_status find_updates(const ls_step_run *run, updates *out)
             ls_state_each(plan, member, p->tasks[k].range, add, out);
     }
     out->copy = plan->owners.first;
-    for (size_t i = 0; i < servers->range_count; i++) {
-        const int member = servers->workers + servers->ranges[i].server;
-        if (run->resources.members[member].replica && !plan->lanes.items[member].ends)
-            add(out, 0, servers->ranges[i].first, servers->ranges[i].count);
-    }
+    for (size_t m = out->copy; m < out->copy + plan->owners.count; m++)
+        for (size_t i = 0; run->resources.members[m].replica && !plan->lanes.items[m].ends &&
+                           ls_step_plan_owned(plan, (int)m, i, &range);
+             i++)
+            add(out, 0, range.first, range.count);
     return out->status;
 }
 

@@ -147,13 +147,11 @@ static void lay_out(reading *r, size_t *used)
 }
 
 /* Whether a member has a part of weight decay's loss: members that together update one copy of the
- * model do; with servers the first worker. */
-static bool has_decay(const ls_step_plan *plan, int m)
+ * model do, or the one that computes it for them. */
+static bool has_decay(const ls_step_plan *plan, int m, const ls_replica *replica)
 {
-    const ls_range copy = plan->servers.servers
-                              ? (ls_range){0, 1}
-                              : ls_step_plan_copy(plan, &plan->state, (int)plan->owners.first);
-    return (size_t)m - copy.first < copy.count;
+    const ls_range copy = ls_step_plan_copy(plan, &plan->state, (int)plan->owners.first);
+    return (size_t)m - copy.first < copy.count || replica->loss.decays == LS_DECAY_HERE;
 }
 
 static ls_status read_losses(ls_reading *base, int m, uint64_t k, double end_ns, double *numbers)
@@ -161,7 +159,7 @@ static ls_status read_losses(ls_reading *base, int m, uint64_t k, double end_ns,
     const reading *r = (const reading *)base;
     ls_replica *replica = replica_of(base, m);
     const int d = m / (r->plan->mesh.places / losses_of(r->plan));
-    const bool first = has_decay(r->plan, m);
+    const bool first = has_decay(r->plan, m, replica);
     double further[LS_REPLICA_LOSSES] = {0}; /* further parts, then weight decay's */
     (void)end_ns;
     if (replica->loss.more && (first || replica->loss.sums > 1))

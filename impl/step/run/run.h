@@ -65,7 +65,7 @@ typedef struct ls_step_run {
 } ls_step_run;
 
 extern const ls_run_functions ls_run_of_steps; /**< run_facts.c */
-/** The functions of a run with parameter servers (impl/arrival/run.c). */
+/** The functions of a run whose variables are LS_SERVED (impl/arrival/run.c). */
 ls_run_functions ls_arrival_functions(const ls_job *job);
 
 /** The run that a strategy was opened as. */

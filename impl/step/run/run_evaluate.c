@@ -213,7 +213,7 @@ static ls_status begin_lending(evaluation *e)
     for (int i = 0; i < e->count; i++) {
         if (!is_given(e, &e->testers[i]))
             continue;
-        if (!e->run->plan.servers.servers) /* a worker pulls again in its next step */
+        if (e->run->plan.parameters.on[LS_MEMBER] != LS_PLACED) /* else fetched in the next step */
             LS_TRY(keep(e, &e->testers[i], false));
         e->shares[i].lent = true;
     }

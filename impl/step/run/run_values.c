@@ -50,8 +50,7 @@ static bool range_of(const ls_step_plan *plan, const copy *c, int member, size_t
 static ls_status send_range(const ls_step_plan *plan, const copy *c, int member, ls_range range,
                             ls_range block, float *packed, float *out)
 {
-    const ls_graph_part *part =
-        plan->servers.servers ? NULL : ls_step_plan_part(plan, member); /* NULL means the model's */
+    const ls_graph_part *part = ls_step_plan_part(plan, member); /* NULL means the model's */
     ls_range some;
     for (size_t v = 0; ls_graph_part_next(part, range, block, &v, &some);) {
         ls_graph_part_copy(part, some, packed, block, out, true);

@@ -53,11 +53,11 @@ typedef struct ls_trace_lane {
     char name[2 * LS_TRACE_TEXT]; /**< "cpu:0 compute" */
     char device[LS_TRACE_TEXT];
     int32_t member;
-    int32_t main;   /**< 1 for a device's compute queue; 0 for transfers or servers */
-    int32_t used;   /**< 1 if the lane has slices */
-    int32_t number; /**< the device's number in its process */
-    int32_t served; /**< channel of the lane's messages between workers and servers; -1 if none */
-    int32_t rank;   /**< the lane's rank in that channel */
+    int32_t main;    /**< 1 for a compute queue of a member that trains; else 0 */
+    int32_t used;    /**< 1 if the lane has slices */
+    int32_t number;  /**< the device's number in its process */
+    int32_t channel; /**< of the lane's messages, where they are two-ended; -1 if none */
+    int32_t rank;    /**< the lane's rank in that channel */
 } ls_trace_lane;
 
 typedef struct ls_trace {

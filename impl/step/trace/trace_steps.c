@@ -206,16 +206,16 @@ static void name_lane(const ls_step_run *run, int l, ls_trace_lane *out)
     const ls_replica *replica = run->resources.members[lane->member].replica;
     const int trains = ls_step_plan_training(plan);
     out->member = lane->member;
-    out->served = out->rank = -1;
+    out->channel = out->rank = -1;
     if (!replica)
         return;
     const ls_job *job = plan->job;
     for (size_t d = 0; d < job->device_count; d++)
         if (job->devices[d] == replica->device)
             out->number = (int32_t)d;
-    if (plan->servers.servers && plan->lanes.channels[LS_MESSAGES].lane[lane->member] == l) {
+    if (plan->two_ended && plan->lanes.channels[LS_MESSAGES].lane[lane->member] == l) {
         const ls_comm *end = run->resources.ends[LS_MESSAGES].items[lane->member].comm;
-        out->served = ls_connection_number(&run->resources, end);
+        out->channel = ls_connection_number(&run->resources, end);
         out->rank = end->rank;
     }
     const char *device = ls_device_describe(replica->device)->text;

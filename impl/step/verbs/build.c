@@ -131,10 +131,14 @@ int ls_shadow(ls_step *s, int replica)
     return can ? s->plan->total + replica : replica;
 }
 
+int64_t ls_shards_of(const ls_job *job, int batch_kind)
+{
+    return job->exact.on ? ls_job_shards(job, ls_replicated_batch(job, batch_kind)) : 0;
+}
+
 int64_t ls_step_shards(const ls_step *s)
 {
-    const ls_job *job = ls_step_job(s);
-    return job->exact.on ? ls_job_shards(job, ls_replicated_batch(job, s->batch_kind)) : 0;
+    return ls_shards_of(ls_step_job(s), s->batch_kind);
 }
 
 size_t ls_sums(const ls_step *s, int replica)

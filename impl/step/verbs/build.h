@@ -94,6 +94,12 @@ static inline bool ls_step_rounds(const ls_step *step)
     return step->plan->job->kernels.precision == LS_PRECISION_BF16;
 }
 
+/** Whether sums of several exchanges are finished subtrees, which are folded (terms.h). */
+static inline bool ls_step_folds(const ls_job *job)
+{
+    return job->exact.on && ls_slice_exchanges(job) > 1;
+}
+
 /** The program of evaluation has this kind; it is in no step. */
 enum { LS_EVALUATION = -1 };
 
@@ -108,7 +114,9 @@ static const char *const ls_no_buckets = "has no buckets: the strategy declares 
 
 /** The elements that replicas exchange at the end of this step; without a period all. */
 ls_range ls_step_due(const ls_step *step);
-/** Number of shards of the step's batch in exact mode, the leaves of its tree; fast mode: 0. */
+/** Number of shards of a batch of this kind, or of the step's, in exact mode, the leaves of its
+ * tree; fast mode, or no such batch: 0. */
+int64_t ls_shards_of(const ls_job *job, int batch_kind);
 int64_t ls_step_shards(const ls_step *step);
 /** The first set that has bucket *b of all, which becomes its number there. */
 int ls_step_set_of(const ls_step_plan *plan, int *b);

@@ -65,7 +65,7 @@ static ls_status open_ends(ls_resources *r, int channel)
     for (int i = 0; i < c->local_count; i++)
         ends->items[c->local[i]].comm = ends->comms[i];
     if (channel == LS_MESSAGES)
-        return r->served ? ls_served_open_requests(r) : LS_OK;
+        return ls_served_open_requests(r);
     if (algorithm->check && c->local_count)
         LS_TRY(algorithm->check(ends->comms[0]));
     for (int i = 0; i < c->local_count; i++) {

@@ -52,7 +52,7 @@ static ls_status add_range(const ls_variables *whole, ls_range range, runs *out)
     return LS_OK;
 }
 
-/* The runs of blocks of a server, or of a place. The owner has the blocks of variables that several
+/* The runs of blocks of an owner, or of a place. The owner has the blocks of variables that several
  * places use. Nobody sends the blocks of variables that all places have. */
 static ls_status find_runs(const ls_step *s, int member, runs *out)
 {

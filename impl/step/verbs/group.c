@@ -34,14 +34,13 @@ size_t ls_group_scratch(const ls_step_plan *plan, const ls_planned_group *g, int
     const size_t exchanges = between ? 1 : (size_t)ls_slice_exchanges(job);
     size_t most = 0;
     for (int kind = 0; kind < LS_BATCHES && adds->scratch; kind++) {
-        const int64_t batch = ls_replicated_batch(job, kind);
-        const int64_t shards = job->exact.on && batch ? ls_job_shards(job, batch) : 0;
+        const int64_t batch = ls_replicated_batch(job, kind), shards = ls_shards_of(job, kind);
         for (size_t i = 0; i < exchanges * g->buckets.count && batch; i++) {
             const ls_extent extent = g->buckets.extents[i / exchanges];
             const ls_rank_group set =
                 between ? (ls_rank_group){0} : set_of(plan, member, (int)(i % exchanges));
             const size_t need =
-                set.groups && job->exact.on
+                set.groups && shards
                     ? ls_canonical_scratch(set, comm->rank, comm->size, extent, shards)
                     : adds->scratch(comm->rank, comm->size, extent, shards);
             most = need > most ? need : most;
@@ -61,18 +60,15 @@ size_t ls_group_share_before(const ls_planned_group *g, size_t buckets, const ls
 size_t ls_group_slots(const ls_step_plan *plan, const ls_planned_group *g, int member)
 {
     const ls_job *job = plan->job;
-    const int exchanges = ls_slice_exchanges(job);
-    size_t slots = 0;
-    if (!job->exact.on || exchanges == 1 || g - plan->groups >= ls_step_plan_sets(plan))
+    ls_terms terms = {0};
+    if (!ls_step_folds(job) || g - plan->groups >= ls_step_plan_sets(plan))
         return 0;
     for (int kind = 0; kind < LS_BATCHES; kind++) {
-        const int64_t batch = ls_replicated_batch(job, kind);
-        ls_terms terms = {.slots = slots};
-        for (int e = 0; e < exchanges && batch; e++)
-            ls_terms_take(&terms, set_of(plan, member, e), ls_job_shards(job, batch), NULL);
-        slots = terms.slots;
+        terms.count = 0;
+        for (int e = 0; e < ls_slice_exchanges(job) && ls_shards_of(job, kind); e++)
+            ls_terms_take(&terms, set_of(plan, member, e), ls_shards_of(job, kind), NULL);
     }
-    return slots;
+    return terms.slots;
 }
 
 /* ---- Calls ----------------------------------------------------------------------------------- */
@@ -124,15 +120,15 @@ static ls_status copy_share(const ls_replica *r, const reduced *of, bool adds, l
         ls_bucket_share(shares->buckets, (size_t)of->bucket, shares->share, shares->count);
     float *whole = whole_at(r, of) + (share.first - of->range.first);
     ls_op *op;
-    size_t at;
+    ls_replica_at at;
     if (!share.count)
         return LS_OK;
     LS_TRY(ls_replica_find(r, share, &at));
-    float *kept = (float *)r->gradients + at;
-    const ls_sum_step copy = of->what == PARAMETERS
-                                 ? (ls_sum_step){whole, (float *)r->parameters + at, NULL}
-                             : adds ? (ls_sum_step){kept, kept, whole}
-                                    : (ls_sum_step){kept, whole, NULL};
+    float *kept = (float *)r->gradients + at.gradients;
+    const ls_sum_step copy =
+        of->what == PARAMETERS ? (ls_sum_step){whole, (float *)r->parameters + at.parameters, NULL}
+        : adds                 ? (ls_sum_step){kept, kept, whole}
+                               : (ls_sum_step){kept, whole, NULL};
     LS_TRY(ls_sums_make(r->device, "allreduce.copy", &copy, 1, share.count, &op));
     return ls_op_list_add(ops, op);
 }
@@ -145,8 +141,8 @@ static ls_status bring(ls_step *s, const ls_call *c, int member, ls_brought *b, 
     const ls_slice *slice = ls_step_member(s, member)->slice[s->batch_kind];
     b->args.data = c->half == LS_ALL_GATHER ? whole_at(r, of) : brought_at(s, member, of);
     b->args.cut = &of->extent;
-    if (ls_step_job(s)->exact.on && c->half != LS_ALL_GATHER) {
-        b->args.shards = ls_step_shards(s);
+    b->args.shards = c->half == LS_ALL_GATHER ? 0 : ls_step_shards(s);
+    if (b->args.shards) {
         b->args.sums = b->sums;
         b->args.sum_count = ls_slice_sums(slice, s->exchange);
         b->args.of = set_of(s->plan, member, s->exchange);
@@ -228,16 +224,17 @@ static ls_status fold_share(const ls_step *s, const ls_end *end, int member, con
     folding f = folding_at(s, member, of->bucket);
     const ls_term_visitor visit = {take_sum, add_sum, &f};
     ls_terms terms;
+    ls_replica_at at;
     ls_op *op;
-    size_t count, at = share.first;
+    size_t count;
     if (!share.count)
         return LS_OK;
+    LS_TRY(ls_replica_find(r, share, &at));
     LS_TRY(ls_canonical_sums(end->comm, &b->args, f.sums, &count));
     find_terms(s, member, &visit, &terms);
-    if (!f.status && r->windows.gradients)
-        f.status = ls_replica_find(r, share, &at);
     if (ls_step_last_exchange(s) && s->plan->mesh.size[LS_GROUP] == 1)
-        push(&f, (ls_sum_step){(float *)r->gradients + at, slot_at(&f, terms.items[0].at), NULL});
+        push(&f, (ls_sum_step){(float *)r->gradients + at.gradients, slot_at(&f, terms.items[0].at),
+                               NULL});
     if (!f.status && f.count)
         f.status = ls_sums_make(r->device, "allreduce.terms", f.steps, f.count, share.count, &op);
     if (!f.status && f.count)
@@ -274,12 +271,12 @@ static ls_status take(ls_step *s, const ls_call *c, int member, ls_brought *b, l
 {
     const reduced *of = c->of;
     const ls_end *end = &s->resources->ends[c->channel].items[member];
-    const bool exact = ls_step_job(s)->exact.on;
     if (of->what != GRADIENTS || c->half == LS_ALL_GATHER)
         return LS_OK;
-    if (exact && ls_slice_exchanges(ls_step_job(s)) > 1)
+    if (ls_step_folds(ls_step_job(s)))
         return fold_share(s, end, member, b, of, ops);
-    return exact && b->args.of.groups ? LS_OK : add_exchange(s, end, member, c->half, of, ops);
+    return b->args.shards && b->args.of.groups ? LS_OK
+                                               : add_exchange(s, end, member, c->half, of, ops);
 }
 
 /* Appends a member's part in reducing its share of a bucket between groups. In exact mode it brings
@@ -291,18 +288,17 @@ static ls_status bring_share(ls_step *s, const ls_call *c, int member, ls_brough
     const ls_replica *r = ls_step_replica(s, member);
     const int inside = LS_GROUPS + ls_step_plan_set(s->plan, member);
     const ls_end *end = &s->resources->ends[inside].items[member];
-    size_t at = of->range.first;
-    if (of->range.count && r->windows.gradients)
-        LS_TRY(ls_replica_find(r, of->range, &at));
-    if (ls_step_job(s)->exact.on && ls_slice_exchanges(ls_step_job(s)) > 1) {
+    ls_replica_at at;
+    LS_TRY(ls_replica_find(r, of->range, &at));
+    b->args.shards = ls_step_shards(s);
+    if (ls_step_folds(ls_step_job(s))) {
         const folding f = folding_at(s, member, of->bucket);
         ls_terms terms;
         find_terms(s, member, NULL, &terms);
         for (; b->args.sum_count < terms.count; b->args.sum_count++)
             b->sums[b->args.sum_count] = slot_at(&f, terms.items[b->args.sum_count].at);
-        b->args.shards = ls_step_shards(s);
         b->args.sums = b->sums;
-    } else if (ls_step_job(s)->exact.on) {
+    } else if (b->args.shards) {
         const ls_buckets *buckets = &s->plan->groups->buckets;
         const reduced bucket = {GRADIENTS, of->bucket, buckets->items[of->bucket],
                                 buckets->extents[of->bucket]};
@@ -311,10 +307,9 @@ static ls_status bring_share(ls_step *s, const ls_call *c, int member, ls_brough
         LS_TRY(bring(s, &scatter, member, &whole, ops));
         whole.args.count = bucket.extent.count;
         LS_TRY(ls_canonical_sums(end->comm, &whole.args, b->sums, &b->args.sum_count));
-        b->args.shards = whole.args.shards;
         b->args.sums = b->sums;
     }
-    b->args.data = (float *)r->gradients + at;
+    b->args.data = (float *)r->gradients + at.gradients;
     b->args.cut = &of->extent;
     return LS_OK;
 }
@@ -391,7 +386,7 @@ void ls_sum_parameters(ls_step *s, int b)
 void ls_give(ls_step *s, int b)
 {
     /* in exact mode, a whole sum is left only behind the last exchange, by shares */
-    const bool folds = ls_step_job(s)->exact.on && ls_slice_exchanges(ls_step_job(s)) > 1;
+    const bool folds = ls_step_folds(ls_step_job(s));
     const bool last = ls_step_last_exchange(s);
     const ls_kind needs = on_members(&s->plan->state);
     if (!ls_step_can(s, s->plan->group_count, "ls_give", ls_no_buckets))

@@ -28,10 +28,10 @@ static uint16_t *copies_at(const ls_replica *r, const gathered *of, ls_range ran
 static ls_status round_share(const ls_replica *r, const gathered *of, ls_range own, ls_op_list *ops)
 {
     ls_narrow_args args = {.count = (int64_t)own.count, .y = copies_at(r, of, own)};
-    size_t at;
+    ls_replica_at at;
     ls_op *op;
     LS_TRY(ls_replica_find(r, own, &at));
-    args.x = (const float *)r->masters + at;
+    args.x = (const float *)r->masters + at.state;
     LS_TRY(r->kernels->table->narrow(r->kernels, &args, &op));
     op->use = LS_TIME_COMMUNICATION;
     return ls_op_list_add(ops, op);

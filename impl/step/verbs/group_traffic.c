@@ -86,7 +86,7 @@ static ls_traffic whole_traffic(const ls_step *s, int set, int b, int ranks)
     ls_traffic sum = {0};
     if (job->exchange.wire)
         return ls_wired_formula(job->exchange.wire, LS_HALVES, ranks, extent);
-    if (job->exact.on && ls_slice_exchanges(job) > 1 && set < ls_step_plan_sets(s->plan)) {
+    if (ls_step_folds(job) && set < ls_step_plan_sets(s->plan)) {
         sum = scatter_traffic(s, set, extent);
         ls_traffic_add(&sum, job->exchange.allreduce->half_formula(LS_ALL_GATHER, ranks, extent, 0),
                        1);

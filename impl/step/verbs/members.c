@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Replicas, servers and communicators of this process: opening, values, memory, closing; see
- * resources.h. */
+/* Replicas and communicators of this process: opening, values, memory, closing; see resources.h. */
 #include "impl/ps/served.h"
 
 #include "common/base/grow.h"
@@ -8,15 +7,6 @@
 #include <stdlib.h>
 
 /* ---- Members --------------------------------------------------------------------------------- */
-
-/* Workers get variables in each step, so one of them computes weight decay's part of the loss; with
- * backup workers all do, since worker 0 may skip the step. */
-static ls_decay_loss decay_loss_of(const ls_step_plan *plan, int replica)
-{
-    if (!plan->servers.servers)
-        return LS_DECAY_UPDATES;
-    return replica == 0 || plan->job->ps.backups ? LS_DECAY_HERE : LS_DECAY_ELSEWHERE;
-}
 
 /* Opens a part of a replica, a shadow, or a holder that is not a replica. */
 static ls_status open_member(ls_resources *r, int index)
@@ -43,7 +33,7 @@ static ls_status open_member(ls_resources *r, int index)
         .owns = plan->strategy->owns,
         .repeats = ls_step_plan_repeats(plan, planned->place),
         .no_optimizer = !ls_step_plan_owns(plan, index),
-        .decay_loss = decay_loss_of(plan, d),
+        .decay_loss = ls_served_decay(plan, d),
         .variables_of = shadow ? r->members[plan->holder].replica : NULL};
     LS_TRY(ls_replica_open(&options, &m->replica));
     return d >= 0 ? ls_replicated_open_slices(job, d, planned->slots, m) : LS_OK;
@@ -70,7 +60,7 @@ static ls_status open_members(ls_resources *r)
     const ls_step_plan *plan = r->plan;
     LS_TRY(open_statistics(r));
     for (int i = 0; i < plan->local.count; i++)
-        LS_TRY(r->served && plan->local.items[i] >= plan->mesh.replicas
+        LS_TRY(plan->placed.elements && ls_step_plan_owns(plan, plan->local.items[i])
                    ? ls_served_open_server(r, plan->local.items[i])
                    : open_member(r, plan->local.items[i]));
     for (int m = plan->total; m < plan->all; m++)
@@ -135,7 +125,7 @@ static ls_status prepare(ls_resources *r)
         LS_TRY(ls_allocate("replicas", &r->ends[c].items, total, sizeof *r->ends[c].items));
         LS_TRY(ls_allocate("replicas", &r->ends[c].comms, total + 1, sizeof(ls_comm *)));
     }
-    return r->plan->servers.servers ? ls_served_open(r) : LS_OK;
+    return ls_served_open(r);
 }
 
 ls_status ls_resources_open(const ls_step_plan *plan, ls_resources *r)

@@ -29,7 +29,6 @@ static void append_end(ls_step *s, const char *verb, int member, int peer,
 {
     const size_t in_float = exchange->bytes ? sizeof(float) : 1; /* ends are matched in floats */
     const ls_channel *channel = &s->plan->lanes.channels[LS_MESSAGES];
-    const bool served = s->resources->served;
     ls_op *op = NULL;
     if (s->program->status || !ls_step_replica(s, member) || member >= channel->arrivals)
         return;
@@ -39,7 +38,7 @@ static void append_end(ls_step *s, const char *verb, int member, int peer,
         return;
     const ls_status status =
         ls_comm_exchange(s->resources->ends[LS_MESSAGES].items[member].comm, exchange, &op);
-    if (!status && !served)
+    if (!status && !s->plan->two_ended)
         op->use = LS_TIME_COMMUNICATION;
     ls_task *task = ls_task_of_op(s->program, verb, channel->lane[member], ls_no_range, op, status);
     if (!task)
@@ -75,9 +74,8 @@ void ls_message(ls_step *s, ls_span to, ls_span from, ls_arriving arriving)
 {
     const ls_planned_member *members = s->plan->members;
     const bool here = ls_step_replica(s, to.member) && ls_step_replica(s, from.member);
-    const bool served = s->resources->served;
-    const bool inside = served && !ls_cross_devices(s, to.member, from.member);
-    if (!served && here) {
+    const bool inside = s->plan->two_ended && !ls_cross_devices(s, to.member, from.member);
+    if (!s->plan->two_ended && here) {
         copy_message(s, to, from, arriving);
         return;
     }

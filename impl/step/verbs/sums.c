@@ -396,7 +396,7 @@ ls_traffic ls_step_sums_traffic(const ls_step *s)
     const ls_job *job = ls_step_job(s);
     const int64_t batch = ls_replicated_batch(job, s->batch_kind);
     const int64_t n = s->plan->mesh.replicas;
-    const int64_t all = job->exact.on ? ls_job_shards(job, batch) : n * ls_job_pieces(job);
+    const int64_t all = ls_slice_pieces(job, batch, (int)n, ls_job_pieces(job));
     ls_traffic sum = {0};
     for (int r = 0; r < n; r++) {
         int piece = 0;

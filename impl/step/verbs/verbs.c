@@ -102,7 +102,7 @@ void ls_step_enter_piece(ls_step *s, int replica, int piece)
     s->program->piece = 0;
     if (!accumulates(s) || replica < 0)
         return;
-    if (job->exact.on && ls_slice_exchanges(job) > 1)
+    if (ls_step_folds(job))
         piece = s->exchange;
     else if (job->exact.on) { /* it is a shard: the accumulated piece is the one that has it */
         const int64_t count = ls_replicas(s) * pieces, shards = ls_step_shards(s);
@@ -336,10 +336,10 @@ static void move_before_copies(ls_step_program *p)
 /*
  * Why in this order: the lane of the last end drives all lanes that wait for each other (order.c):
  * the others begin after it, and it ends after them. It has to be the same lane for both sizes of a
- * batch, and the one whose time is the step's. A holder and servers update last, so they end last;
- * of a divided replica it is the first place, where the batch enters. Servers that serve requests
- * as they arrive are in no step. A holder waits for its towers' copies; so towers end before them,
- * or it would wait for the ends, too.
+ * batch, and the one whose time is the step's. Owners that are not replicas update last, so they
+ * end last; of a divided replica it is the first place, where the batch enters. Members that serve
+ * requests as they arrive are in no step. A holder waits for its towers' copies; so towers end
+ * before them, or it would wait for the ends, too.
  */
 void ls_step_append_ends(ls_step *s)
 {

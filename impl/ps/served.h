@@ -41,7 +41,7 @@ void ls_served_close(ls_resources *resources);
 ls_status ls_served_open_requests(ls_resources *resources);
 void ls_served_close_requests(ls_resources *resources);
 
-/** Adds the names of workers' memory that is no replica's. */
+/** Adds the names of the memory that workers have besides their replicas'. */
 ls_status ls_served_names(const ls_resources *resources, ls_names *names);
 
 /** ps_verbs.c: a server's buffer for sum number `sum`, counted over all workers. */

@@ -100,7 +100,7 @@ int ls_slice_first_slot(const ls_slice *slice, int chunk);
 typedef struct ls_slice_partial {
     ls_subtree sums[LS_SUBTREES]; /**< pieces [first, last) of each sum */
     size_t count;
-    bool chained; /**< ((g0 + g1) + g2) + .. of pieces that are not empty; else up the tree */
+    bool chained; /**< added one after the other, without empty ones; else a tree */
 } ls_slice_partial;
 
 void ls_slice_find_sums(const ls_slice *slice, int exchange, ls_slice_partial *out);

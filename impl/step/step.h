@@ -90,7 +90,7 @@ ls_span ls_parameters(const ls_step *step, int member, ls_range range);
 /** A range of buffer number `i` that the strategy owns (ls_strategy.owns). */
 ls_span ls_own(ls_step *step, int member, int i, ls_range range);
 
-/** A replica's partial sum number `sum`. Of owners, see ps_step.h. */
+/** A replica's partial sum number `sum`; an owner's: see ps_step.h. */
 ls_span ls_gradient(ls_step *step, int member, size_t sum, ls_range range);
 
 /** Whether members are on different devices, so that what they exchange is traffic. */

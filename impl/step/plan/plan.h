@@ -97,8 +97,8 @@ typedef struct ls_step_plan {
     ls_range owners;             /**< members with variables that are updated */
     int holder;                  /**< member that owns all variables, maybe one more; -1 if none */
     int loss_place;              /**< the place that has the loss */
-    int total; /**< members: replicas x places, then owners that are none of these */
-    int all;   /**< `total`, then, if backward is held, a shadow of each replica */
+    int total;                   /**< members: replicas x places, then owners that do not compute */
+    int all;                    /**< `total`, then, if backward is held, a shadow of each replica */
     ls_planned_member *members; /**< [all] */
     ls_local_members local;     /**< of `total` */
     ls_planned_group *groups;   /**< [group_count] sets, then groups of shares; none if nothing is

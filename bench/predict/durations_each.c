@@ -19,7 +19,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+static const double small_flops = 1e11;                  /* of a case that is run in any case */
 static const double share_flops = 1e12, enough_ns = 6e9; /* of all cases */
+static const double large = 1e9;                         /* bytes that are not worth running for */
 
 /* Bytes that programs may still take here. */
 static double available(const ls_machine *machine)
@@ -54,7 +56,8 @@ bool ls_durations_fits(const ls_bench_host *h, int repetitions)
             bytes += (double)ls_device_ledger(ls_step_plan_device(plan, m)).reserved;
         last = device;
     }
-    if (h->durations->flops_run + flops > share_flops || bytes > available(h->with->machine) / 2)
+    if ((flops > small_flops && h->durations->flops_run + flops > share_flops) ||
+        bytes > available(h->with->machine) / 2)
         return false;
     h->durations->flops_run += flops;
     return true;
@@ -158,7 +161,7 @@ static ls_status run_one(ls_bench_host *h, ls_duration *item)
     char needs[32], has[32];
     if (!op)
         return LS_OK;
-    if (like && (left_ns < 3 * scaled_ns(like, item) || bytes > most)) {
+    if (like && (left_ns < 3 * scaled_ns(like, item) || bytes > fmin(most, large))) {
         item->ns = scaled_ns(like, item);
         item->scaled = true;
         h->durations->scaled++;

@@ -409,8 +409,9 @@ static ls_status set_budget(const ls_request_parsing *parsing)
         if (request->verify || request->cases[i].epochs > 0)
             return ls_fail(
                 LS_CODE_USAGE, "plan", parsing->plan->budget_at,
-                "budget: chooses the number of timed steps, and %s; use `run` with --steps",
-                request->verify ? "verify times none" : "a case has epochs");
+                "budget: chooses the number of timed steps, and %s; remove budget, or %s",
+                request->verify ? "verify times none" : "a case has epochs",
+                request->verify ? "use `run`" : "the epochs");
     return LS_OK;
 }
 

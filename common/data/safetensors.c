@@ -243,9 +243,10 @@ static ls_status header_length(const char *path, const uint8_t *bytes, size_t si
     if (length > size - LENGTH_BYTES)
         return refuse_start(path, bytes);
     if (length > MAX_HEADER_BYTES)
-        return ls_fail(LS_CODE_MISSING, what, path,
-                       "its header has %llu bytes; at most %d are read", (unsigned long long)length,
-                       MAX_HEADER_BYTES);
+        return ls_fail(
+            LS_CODE_MISSING, what, path,
+            "its header has %llu bytes, and no file's may have more than %d; write it again",
+            (unsigned long long)length, MAX_HEADER_BYTES);
     if (length < 2)
         return broken(path, "its header is empty");
     *out = (size_t)length;

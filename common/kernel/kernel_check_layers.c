@@ -188,7 +188,8 @@ ls_status ls_check_weight_decay(const ls_weight_decay_args *a, ls_work *work)
 static ls_status check_conv_max(const ls_work *work, const ls_conv_shape *s, const conv_sizes *size)
 {
     if (s->rows && !(s->window.out_height && s->window.out_width))
-        return ls_fail(LS_CODE_USAGE, work->op, "window", "it has no position; give larger images");
+        return ls_fail(LS_CODE_USAGE, work->op, "window",
+                       "it has no position inside the image; give larger images");
     if (s->window.out_height * s->window.out_width > INT32_MAX)
         return ls_fail(LS_CODE_USAGE, work->op, "window",
                        "it has more than %" PRId32 " positions; give smaller images", INT32_MAX);

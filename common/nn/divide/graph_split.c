@@ -99,9 +99,9 @@ ls_status ls_graph_split_check(const ls_graph *g, int64_t splits, const char *op
     LS_TRY(ls_split_check_vocabulary(g, splits, option));
     return pairs ? LS_OK
                  : ls_fail(LS_CODE_USAGE, "option", option,
-                           "the model has no pair of dense layers that can be split: one after the "
-                           "other, with at most relu, gelu, dropout or attention between, and "
-                           "variables that no other layer shares; use mlp, cifar10 or gpt");
+                           "the model has no pair of dense layers that can be split (one after the "
+                           "other, with nothing but relu, gelu, dropout or attention between); use "
+                           "mlp, cifar10 or gpt");
 }
 
 /* ---- Building the split graph ---------------------------------------------------------------- */

@@ -8,7 +8,7 @@ static ls_status infer(ls_graph *graph, ls_node *node)
     node->shape = graph->nodes[node->inputs[0]].shape;
     if (node->shape.rank != 3)
         return ls_fail(LS_CODE_USAGE, "graph", "lrn",
-                       "takes an image of height, width and channels");
+                       "its input must be an image of three axes: height, width and channels");
     if (node->options.radius < 1 || node->options.radius > 1 << 20 || !(node->options.alpha > 0))
         return ls_fail(LS_CODE_USAGE, "graph", "lrn", "needs a radius and alpha above 0");
     return LS_OK;

@@ -19,7 +19,8 @@ static ls_status infer(ls_graph *graph, ls_node *node)
     const ls_shape *image = &graph->nodes[node->inputs[0]].shape;
     const int64_t stride = node->options.window.stride, units = node->options.units;
     if (image->rank != 3)
-        return ls_fail(LS_CODE_USAGE, "graph", "shortcut", "takes an image of three axes");
+        return ls_fail(LS_CODE_USAGE, "graph", "shortcut",
+                       "its input must be an image of three axes: height, width and channels");
     if (stride < 1 || units < image->size[2])
         return ls_fail(LS_CODE_USAGE, "graph", "shortcut",
                        "needs a stride of 1 or more, and as many channels as its input or more");

@@ -22,7 +22,7 @@ ls_status ls_layer_windows(const char *layer, const ls_shape *image, const ls_la
     enum { LONGEST = 1 << 20 };
     if (image->rank != 3)
         return ls_fail(LS_CODE_USAGE, "graph", layer,
-                       "takes an image of height, width and channels");
+                       "its input must be an image of three axes: height, width and channels");
     if (like->height < 1 || like->width < 1 || like->stride < 0 || like->height > LONGEST ||
         like->width > LONGEST || like->stride > LONGEST)
         return ls_fail(LS_CODE_USAGE, "graph", layer, "needs a window of 1 to %d pixels a side",

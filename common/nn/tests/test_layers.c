@@ -235,15 +235,15 @@ static void refused_layers(void **state)
     refused(&f, "conv", (int[]){image, -1}, -1, &(ls_layer_options){.window = {3, 3, 1, false}},
             "one unit");
     refused(&f, "conv", (int[]){flat, -1}, -1,
-            &(ls_layer_options){.units = 2, .window = {3, 3, 1, false}}, "takes an image");
+            &(ls_layer_options){.units = 2, .window = {3, 3, 1, false}}, "must be an image");
     refused(&f, "conv", (int[]){image, -1}, -1,
             &(ls_layer_options){.units = 2, .window = {5, 3, 1, false}}, "larger than the image");
     refused(&f, "lrn", (int[]){flat, -1}, -1, &(ls_layer_options){.radius = 4, .alpha = 1},
-            "takes an image");
+            "must be an image");
     refused(&f, "lrn", (int[]){image, -1}, -1, &(ls_layer_options){.alpha = 1}, "radius");
     refused(&f, "max_pool", (int[]){image, -1}, -1, &(ls_layer_options){.window = {5, 5, 1, false}},
             "larger");
-    refused(&f, "global_max_pool", (int[]){flat, -1}, -1, NULL, "takes an image");
+    refused(&f, "global_max_pool", (int[]){flat, -1}, -1, NULL, "must be an image");
     refused(&f, "channels_first", (int[]){flat, -1}, -1, NULL, "three axes");
     refused(&f, "lstm", (int[]){flat, -1}, -1, &(ls_layer_options){.units = 2}, "takes a sequence");
     refused(&f, "lstm", (int[]){add_sequence(&f, 0, 3, 4), -1}, -1, &(ls_layer_options){0},

@@ -24,9 +24,14 @@ bool ls_step_plan_is_on(const ls_step_plan *plan, int member, size_t index)
            device == (index < job->device_count ? job->devices[index] : job->variable_device);
 }
 
+bool ls_step_plan_two_ended(const ls_step_plan *plan)
+{
+    return ls_strategy_serves(plan->strategy);
+}
+
 bool ls_step_plan_has_ends(const ls_step_plan *plan)
 {
-    return plan->two_ended || plan->mesh.places > (int)plan->job->device_count ||
+    return ls_step_plan_two_ended(plan) || plan->mesh.places > (int)plan->job->device_count ||
            (plan->strategy->average.peers && ls_job_processes(plan->job) > 1);
 }
 
@@ -220,8 +225,7 @@ static ls_status plan_owners(ls_step_plan *plan)
     plan->holder = find_holder(plan);
     plan->owners =
         plan->holder < 0 ? (ls_range){0, (size_t)plan->total} : (ls_range){(size_t)plan->holder, 1};
-    plan->two_ended = ls_strategy_serves(plan->strategy);
-    if (plan->two_ended) {
+    if (ls_step_plan_two_ended(plan)) {
         LS_TRY(ls_ps_layout_open(job, &plan->placed));
         plan->owners = (ls_range){(size_t)plan->total, (size_t)plan->placed.servers};
     }
@@ -231,7 +235,7 @@ static ls_status plan_owners(ls_step_plan *plan)
     plan->state = job->state;
     for (int i = 0; i < 2; i++) {
         all[i]->on[LS_STAGE] = all[i]->on[LS_SLICE] = LS_PLACED;
-        if (plan->two_ended || plan->holder >= 0)
+        if (ls_step_plan_two_ended(plan) || plan->holder >= 0)
             all[i]->on[LS_MEMBER] = LS_PLACED;
     }
     return LS_OK;
@@ -422,7 +426,7 @@ static ls_status plan_lanes(ls_step_plan *plan)
     for (int i = 0; i < plan->local.count && ls_step_plan_has_ends(plan); i++) {
         const bool computes = plan->local.items[i] < plan->mesh.replicas;
         LS_TRY(add_end(plan, LS_MESSAGES, plan->local.items[i],
-                       !plan->two_ended                    ? "transfer"
+                       !ls_step_plan_two_ended(plan)       ? "transfer"
                        : job->exchange.overlap && computes ? "communication"
                                                            : NULL));
     }

@@ -93,7 +93,6 @@ typedef struct ls_step_plan {
     ls_mesh mesh;                /**< a replica's places are consecutive members */
     ls_spread parameters, state; /**< the job's, and placed where the model is divided */
     ls_ps_layout placed;         /**< which ranges owners have that do not compute; or all zero */
-    bool two_ended;              /**< messages are operations at both ends, also in a process */
     ls_range owners;             /**< members with variables that are updated */
     int holder;                  /**< member that owns all variables, maybe one more; -1 if none */
     int loss_place;              /**< the place that has the loss */
@@ -116,6 +115,9 @@ ls_device *ls_step_plan_device(const ls_step_plan *plan, int member);
 
 /** Whether a member is on the job's device number `index`; device_count: the variable device. */
 bool ls_step_plan_is_on(const ls_step_plan *plan, int member, size_t index);
+
+/** Whether messages are operations at both ends, also in a process. */
+bool ls_step_plan_two_ended(const ls_step_plan *plan);
 
 /** Whether the members that exchange messages have ends of a communicator for them: if they are
  * two-ended, with peers, or if a replica is divided over several processes. */

@@ -213,7 +213,7 @@ static void name_lane(const ls_step_run *run, int l, ls_trace_lane *out)
     for (size_t d = 0; d < job->device_count; d++)
         if (job->devices[d] == replica->device)
             out->number = (int32_t)d;
-    if (plan->two_ended && plan->lanes.channels[LS_MESSAGES].lane[lane->member] == l) {
+    if (ls_step_plan_two_ended(plan) && plan->lanes.channels[LS_MESSAGES].lane[lane->member] == l) {
         const ls_comm *end = run->resources.ends[LS_MESSAGES].items[lane->member].comm;
         out->channel = ls_connection_number(&run->resources, end);
         out->rank = end->rank;

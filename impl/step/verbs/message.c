@@ -38,7 +38,7 @@ static void append_end(ls_step *s, const char *verb, int member, int peer,
         return;
     const ls_status status =
         ls_comm_exchange(s->resources->ends[LS_MESSAGES].items[member].comm, exchange, &op);
-    if (!status && !s->plan->two_ended)
+    if (!status && !ls_step_plan_two_ended(s->plan))
         op->use = LS_TIME_COMMUNICATION;
     ls_task *task = ls_task_of_op(s->program, verb, channel->lane[member], ls_no_range, op, status);
     if (!task)
@@ -74,8 +74,9 @@ void ls_message(ls_step *s, ls_span to, ls_span from, ls_arriving arriving)
 {
     const ls_planned_member *members = s->plan->members;
     const bool here = ls_step_replica(s, to.member) && ls_step_replica(s, from.member);
-    const bool inside = s->plan->two_ended && !ls_cross_devices(s, to.member, from.member);
-    if (!s->plan->two_ended && here) {
+    const bool inside =
+        ls_step_plan_two_ended(s->plan) && !ls_cross_devices(s, to.member, from.member);
+    if (!ls_step_plan_two_ended(s->plan) && here) {
         copy_message(s, to, from, arriving);
         return;
     }

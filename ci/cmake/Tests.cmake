@@ -356,8 +356,11 @@ endif()
 # alone.
 get_property(all_tests DIRECTORY PROPERTY TESTS)
 add_custom_target(fast DEPENDS lockstep) # the programs of the fast tier's tests
-if(LOCKSTEP_HAS_SIMGRID AND LOCKSTEP_TESTS_FOR STREQUAL "bare") # which installs
-  add_dependencies(fast lockstep-simgrid)
+if(LOCKSTEP_TESTS_FOR STREQUAL "bare") # which installs
+  add_dependencies(fast printed)
+  if(LOCKSTEP_HAS_SIMGRID)
+    add_dependencies(fast lockstep-simgrid)
+  endif()
 elseif(LOCKSTEP_TESTS_FOR STREQUAL "thread")
   add_dependencies(fast ps_replay)
 endif()

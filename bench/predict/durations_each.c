@@ -94,8 +94,8 @@ static double bytes_of(const ls_op *op)
     return bytes;
 }
 
-/* Gives each page of it memory, as the step would: pages that were never written are all the same
- * one, and stay in the cache. */
+/* Writes to each page of the operation's arrays, as the step would: pages that were never written
+ * are all one page of zeros, which stays in the cache. */
 static void touch(const ls_op *op, size_t page)
 {
     for (size_t i = 0; i < op->access_count; i++) {
@@ -105,7 +105,7 @@ static void touch(const ls_op *op, size_t page)
     }
 }
 
-/* Without the pages that have something else, too. */
+/* Only pages that the operation fills: the first and last of an array may hold others, too. */
 static void give_back(const ls_op *op, size_t page)
 {
     for (size_t i = 0; i < op->access_count; i++) {

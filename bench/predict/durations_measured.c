@@ -333,14 +333,6 @@ static ls_status take_spread(const ls_bench_host *h, int index)
     return LS_OK;
 }
 
-static double mean_of(const double *values, size_t count)
-{
-    double sum = 0;
-    for (size_t i = 0; i < count; i++)
-        sum += values[i];
-    return sum / (double)count;
-}
-
 static ls_status load(const ls_bench_host *h)
 {
     const ls_step_plan *plan = &h->with->run->plan;
@@ -367,7 +359,7 @@ static ls_status measure(ls_bench_host *h)
     for (size_t i = 0; i < h->durations->count; i++) {
         ls_duration *item = &h->durations->items[i];
         if (isnan(item->ns) && item->sample_count)
-            item->ns = mean_of(item->samples, item->sample_count);
+            item->ns = ls_statistics_mean(item->samples, item->sample_count);
     }
     return LS_OK;
 }

@@ -94,14 +94,6 @@ static void take_steps(const ls_unrolled *u, const double *end_ns, size_t warmup
         step_ms[s] = (ends[warmup + s] - (warmup + s ? ends[warmup + s - 1] : 0)) * 1e-6;
 }
 
-static double mean_of(const double *step_ms, size_t steps)
-{
-    double sum = 0;
-    for (size_t s = 0; s < steps; s++)
-        sum += step_ms[s];
-    return sum / (double)steps;
-}
-
 typedef struct play_room {
     double *end_ns, *factors, *ends, *sorted;
 } play_room;
@@ -125,7 +117,7 @@ static ls_status take_draw(const ls_unrolled *u, const double *end_ns, size_t wa
                            "are too large to compute with; use a higher rate in --durations, or a "
                            "smaller factor in --slowdown");
     memcpy(room->sorted, step_ms, out->steps * sizeof(double));
-    out->mean_ms[number] = mean_of(step_ms, out->steps);
+    out->mean_ms[number] = ls_statistics_mean(step_ms, out->steps);
     out->median_ms[number] = ls_statistics_median(room->sorted, out->steps);
     return LS_OK;
 }
@@ -227,7 +219,7 @@ static ls_status play_other(const ls_predictor *p, const ls_plan_of_case *plan,
             ls_formulas_move(&unrolled->formulas, &unrolled->graph, platform, p->devices_per_host));
     LS_TRY(ls_engine_play(ports ? LS_ENGINE_PORTS : p->engine, &play, room->end_ns));
     take_steps(unrolled, room->end_ns, warmup, steps, room->ends, room->sorted);
-    *out = plan->job.update.period > 1 ? mean_of(room->sorted, steps)
+    *out = plan->job.update.period > 1 ? ls_statistics_mean(room->sorted, steps)
                                        : ls_statistics_median(room->sorted, steps);
     return LS_OK;
 }

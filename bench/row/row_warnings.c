@@ -7,6 +7,7 @@
 #include "bench/output/format.h"
 #include "bench/row/findings.h"
 #include "bench/row/row.h"
+#include "bench/statistics/statistics.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -18,14 +19,6 @@
 
 enum { FEWEST_BLOCKS = 8, FEWEST_TIMES = 20 };
 
-static double mean_of(const double *x, size_t n)
-{
-    double sum = 0;
-    for (size_t i = 0; i < n; i++)
-        sum += x[i];
-    return sum / (double)n;
-}
-
 bool ls_find_drift(const double *medians, size_t n, double *change)
 {
     static const double least = 0.03, deviations = 3;
@@ -36,7 +29,8 @@ bool ls_find_drift(const double *medians, size_t n, double *change)
         for (size_t j = i + 1; j < n; j++)
             s += (medians[j] > medians[i]) - (medians[j] < medians[i]);
     const double k = (double)n, deviation = sqrt(k * (k - 1) * (2 * k + 5) / 18);
-    *change = mean_of(medians + n - n / 3, n / 3) / mean_of(medians, n / 3) - 1;
+    *change =
+        ls_statistics_mean(medians + n - n / 3, n / 3) / ls_statistics_mean(medians, n / 3) - 1;
     return fabs(s) > deviations * deviation && fabs(*change) > least;
 }
 
@@ -47,7 +41,7 @@ bool ls_find_modes(const double *sorted, size_t n, double means[2], double *slow
         return false;
     const double *x = sorted + n / 100;
     const size_t count = n - 2 * (n / 100), few = (size_t)ceil(least * (double)count);
-    const double mean = mean_of(x, count);
+    const double mean = ls_statistics_mean(x, count);
     double all = 0, low = 0, best = 0;
     for (size_t i = 0; i < count; i++)
         all += (x[i] - mean) * (x[i] - mean);
@@ -69,7 +63,7 @@ bool ls_find_autocorrelation(const double *medians, size_t n, double *by)
     static const double least = 0.5, deviations = 2.5;
     if (n < FEWEST_BLOCKS)
         return false;
-    const double mean = mean_of(medians, n);
+    const double mean = ls_statistics_mean(medians, n);
     double all = 0, neighbours = 0;
     for (size_t i = 0; i < n; i++) {
         all += (medians[i] - mean) * (medians[i] - mean);

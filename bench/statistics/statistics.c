@@ -49,6 +49,14 @@ double ls_statistics_quantile(const double *sorted, size_t n, double p)
     return sorted[below] + (position - (double)below) * (sorted[below + 1] - sorted[below]);
 }
 
+double ls_statistics_mean(const double *values, size_t n)
+{
+    double sum = 0;
+    for (size_t i = 0; i < n; i++)
+        sum += values[i];
+    return sum / (double)n;
+}
+
 double ls_statistics_median(double *values, size_t n)
 {
     ls_statistics_sort(values, n);

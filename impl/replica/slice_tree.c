@@ -96,6 +96,8 @@ int64_t ls_slice_piece_at(const ls_slice *s, const ls_slice_partial *p, int64_t 
     int64_t at = s->first;
     if (!p->chained)
         return piece;
+    if (s->options.batch >= s->pieces) /* none is empty */
+        return at + piece;
     for (; piece || !ls_slice_piece_rows(s, at); at++)
         piece -= ls_slice_piece_rows(s, at) > 0;
     return at;

@@ -19,15 +19,10 @@ typedef struct bf16_op {
     ls_cuda_product *product;  /* NULL if our own kernel is enough: nothing is multiplied */
 } bf16_op;
 
-static ls_status launched(const ls_op *op, const ls_queue *queue, int error)
-{
-    return ls_cuda_launched(op, queue, error);
-}
-
 /* Copies a matrix, or does what follows a product. */
 static ls_status finish(const ls_op *op, ls_queue *queue, const ls_gpu_bf16_rest *rest)
 {
-    return launched(op, queue, ls_gpu_finish_bf16(ls_queue_native(queue), rest));
+    return ls_cuda_launched(op, queue, ls_gpu_finish_bf16(ls_queue_native(queue), rest));
 }
 
 static ls_status copy_in(const ls_op *op, ls_queue *queue, const uint16_t *from, const uint16_t *to,
@@ -47,8 +42,9 @@ static ls_status copy_out(const bf16_op *b, ls_queue *queue)
         return any ? finish(&b->op, queue, &rest) : LS_OK;
     }
     const ls_add_args copy = {.count = count, .a = b->used.c, .y = a->c};
-    return b->used.c == a->c ? LS_OK
-                             : launched(&b->op, queue, ls_gpu_add(ls_queue_native(queue), &copy));
+    return b->used.c == a->c
+               ? LS_OK
+               : ls_cuda_launched(&b->op, queue, ls_gpu_add(ls_queue_native(queue), &copy));
 }
 
 static ls_status run(ls_op *op, ls_queue *queue)
@@ -56,7 +52,7 @@ static ls_status run(ls_op *op, ls_queue *queue)
     const bf16_op *b = (const bf16_op *)op;
     const ls_bf16_product_args *a = &b->args, *used = &b->used;
     if (!b->product)
-        return launched(op, queue, ls_gpu_bf16_product(ls_queue_native(queue), a, NULL, 1));
+        return ls_cuda_launched(op, queue, ls_gpu_bf16_product(ls_queue_native(queue), a, NULL, 1));
     LS_TRY(copy_in(op, queue, a->a, used->a, a->m * a->k));
     LS_TRY(copy_in(op, queue, a->b, used->b, a->k * a->n));
     LS_TRY(copy_in(op, queue, a->bias, used->bias, a->n));

@@ -66,8 +66,11 @@ rows "micro: both ways at once, no less than one" "r['micro']['time_us'] >= 2100
 
 # What a message takes is said as --link, by sendrecv of 8 bytes and 4 MiB or, after sendrecv, of its own sizes.
 for op in "allreduce --sizes 4KiB --allreduce ring" "broadcast --sizes 4KiB" "sendrecv --sizes 8,1MiB"; do
-    # shellcheck disable=SC2086
-    ranks_ok 2 micro $op
+    for _ in {1..10}; do # on a busy machine small messages may take as long as large ones
+        # shellcheck disable=SC2086
+        ranks_ok 2 micro $op
+        grep -q '^no --link for run and predict: large messages took no longer' "$work/out" || break
+    done
     expect "a line for one size of $op" [ "$(grep -Ec '^ +[0-9]+ ' "$work/out")" -eq "$(grep -o , <<<"$op," | wc -l)" ]
     said=$(sed -n 's/^a message between neighbours, for run and predict: --link //p' "$work/out")
     lockstep run --dry-run --strategy mirrored --ranks 2 --link "$said"

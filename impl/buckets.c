@@ -7,13 +7,13 @@
 
 #include <stdlib.h>
 
-/* Extends the current bucket by the variable in front of it, or begins a new bucket; `apart`: it
+/* Extends the current bucket by the variable in front of it, or begins a new bucket; `separate`: it
  * may not be with that behind it. */
-static void take_variable(ls_buckets *b, const ls_variable *v, size_t bytes, bool apart)
+static void take_variable(ls_buckets *b, const ls_variable *v, size_t bytes, bool separate)
 {
     ls_range *last = b->count ? &b->items[b->count - 1] : NULL;
     bool adjoins = last && v->offset + v->count == last->first;
-    if (!adjoins || apart || bytes == 0 || last->count * sizeof(float) >= bytes) {
+    if (!adjoins || separate || bytes == 0 || last->count * sizeof(float) >= bytes) {
         b->items[b->count++] = (ls_range){v->offset, v->count};
         return;
     }

@@ -24,10 +24,10 @@ static int unit_of(const ls_windows *w, const ls_node *node, int v)
 
 int ls_windows_need(const ls_windows *w, int node)
 {
-    const ls_node *its = &w->graph->nodes[node];
+    const ls_node *node_at = &w->graph->nodes[node];
     int need = (int)w->buckets->count;
-    for (int v = 0; v < its->variable_count; v++) {
-        const int unit = unit_of(w, its, v);
+    for (int v = 0; v < node_at->variable_count; v++) {
+        const int unit = unit_of(w, node_at, v);
         need = unit < need ? unit : need;
     }
     return need;
@@ -67,12 +67,12 @@ static int least_of(const ls_windows *w)
 {
     int least = 1, unit = 0, low = w->turns, high = -1;
     for (int n = 0; n < w->graph->count; n++) {
-        const int its = w->repeats ? w->repeats[n].unit : 0;
-        if (!its || its != unit) {
+        const int node_unit = w->repeats ? w->repeats[n].unit : 0;
+        if (!node_unit || node_unit != unit) {
             low = w->turns;
             high = -1;
         }
-        unit = its;
+        unit = node_unit;
         widen(w, n, &low, &high);
         least = high - low + 1 > least ? high - low + 1 : least;
     }
@@ -108,9 +108,9 @@ static void lay_out(ls_windows *w, size_t *sizes)
         const size_t begin = own ? w->elements : begin_of(w, sizes, unit);
         w->elements += own ? range->count : 0;
         for (size_t v = 0; v < variables->count; v++) {
-            const ls_variable *its = &variables->items[v];
-            if (its->offset >= range->first && its->offset < range->first + range->count)
-                w->at[v] = begin + its->offset - range->first;
+            const ls_variable *variable = &variables->items[v];
+            if (variable->offset >= range->first && variable->offset < range->first + range->count)
+                w->at[v] = begin + variable->offset - range->first;
         }
     }
     for (size_t v = 0; v < variables->count; v++)
@@ -127,11 +127,11 @@ static void lay_out_alone(ls_windows *w)
     for (int n = 0; n < w->graph->count; n++) {
         const ls_node *node = &w->graph->nodes[n];
         for (int v = 0; v < node->variable_count && node->shares < 0; v++) {
-            const ls_variable *its = &variables->items[node->variables[v]];
-            const size_t at = its->offset - variables->items[node->variables[0]].offset;
+            const ls_variable *variable = &variables->items[node->variables[v]];
+            const size_t at = variable->offset - variables->items[node->variables[0]].offset;
             w->alone_at[node->variables[v]] = at;
-            if (its->offset < w->owned && at + its->count > w->alone_elements)
-                w->alone_elements = at + its->count;
+            if (variable->offset < w->owned && at + variable->count > w->alone_elements)
+                w->alone_elements = at + variable->count;
         }
     }
     for (size_t v = 0; v < variables->count; v++)

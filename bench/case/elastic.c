@@ -380,9 +380,9 @@ static uint64_t moved_elements(const ls_elastic_phase *from, const ls_step_plan 
     uint64_t moved = 0;
     for (size_t b = 0; b < buckets->count; b++)
         for (size_t v = 0; v < graph->variables.count; v++) {
-            const ls_variable *its = &graph->variables.items[v];
+            const ls_variable *variable = &graph->variables.items[v];
             const ls_range both =
-                ls_range_common(buckets->items[b], (ls_range){its->offset, its->count});
+                ls_range_common(buckets->items[b], (ls_range){variable->offset, variable->count});
             if (both.count && !(again && !ls_graph_slice(graph, v)))
                 moved += moved_of(from, old, to, new, place, b, both);
         }

@@ -53,9 +53,9 @@ static uint64_t hash_drawn(const ls_drawn_values *drawn)
     enum { MOST = 64 };
     uint64_t hash = 0;
     for (size_t v = 0; v < drawn->variables->count; v++) {
-        const ls_variable *its = &drawn->variables->items[v];
+        const ls_variable *variable = &drawn->variables->items[v];
         float values[MOST];
-        const ls_range range = {its->offset, its->count < MOST ? its->count : MOST};
+        const ls_range range = {variable->offset, variable->count < MOST ? variable->count : MOST};
         ls_variables_draw(drawn->variables, drawn->seed, range, values);
         hash = 31 * hash + ls_hash64(values, range.count * sizeof *values);
     }

@@ -141,12 +141,12 @@ static ls_status compare_agreed(const ls_plan_of_case *plan, const ls_checkpoint
 {
     const ls_case *c = plan->config;
     json_auto_t *mine = ls_plan_agreed(plan);
-    const json_t *its = json_object_get(checkpoint->manifest, "case");
+    const json_t *saved = json_object_get(checkpoint->manifest, "case");
     for (size_t a = 0; a < AGREED; a++) {
         char here[80], there[80];
         const char *member = agreed[a].member, *option = agreed[a].option;
         value_text(json_object_get(mine, member), here);
-        value_text(json_object_get(its, member), there);
+        value_text(json_object_get(saved, member), there);
         if (strcmp(here, there) == 0)
             continue;
         if (strcmp(member, "lr_decay_steps") == 0 && !c->lr_decay)
@@ -238,11 +238,11 @@ static void tell_reduction(const ls_workplace *workplace, const ls_plan_of_case 
     static const char *const members[] = {"reduce", "micro_shards", "micro_splits"};
     const ls_checkpoint *checkpoint = &workplace->resumed->checkpoint;
     json_auto_t *mine = ls_plan_written(plan);
-    const json_t *its = json_object_get(checkpoint->manifest, "written");
+    const json_t *saved = json_object_get(checkpoint->manifest, "written");
     for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
         char here[80], there[80];
         value_text(json_object_get(mine, members[i]), here);
-        value_text(json_object_get(its, members[i]), there);
+        value_text(json_object_get(saved, members[i]), there);
         if (strcmp(here, there) != 0 && workplace->request->processes->rank == 0)
             ls_log_line(&workplace->request->log, LS_LOG_NORMAL,
                         "checkpoint: %s: %s was %s and is %s here, so bits differ from a run "

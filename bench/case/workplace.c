@@ -320,9 +320,9 @@ static ls_status place_devices(const ls_placement *placement, const ls_processes
                                ls_plan_of_case *plan)
 {
     const ls_case *c = plan->config;
-    const bool apart =
+    const bool separate =
         strcmp(c->comm, "mpi") == 0 || (strcmp(c->comm, "nccl") == 0 && processes->comm);
-    const int here = apart ? 1 : c->ranks;
+    const int here = separate ? 1 : c->ranks;
     char all[32];
     int64_t devices;
     const char *spec = c->devices;

@@ -69,17 +69,18 @@ static ls_status describe_tensors(const ls_checkpoint_writing *w, const sorted *
     for (int a = 0; a < w->array_count; a++) {
         size_t next = 0;
         for (size_t v = 0; v < w->variables->count; v++) {
-            const ls_variable *its = &w->variables->items[v];
+            const ls_variable *variable = &w->variables->items[v];
             json_t *shape = json_array(), *parts = json_array();
             ls_digest *digest;
             char text[33], name[LS_TENSOR_NAME];
-            for (int i = 0; i < its->rank; i++)
-                json_array_append_new(shape, json_integer(its->shape[i]));
+            for (int i = 0; i < variable->rank; i++)
+                json_array_append_new(shape, json_integer(variable->shape[i]));
             LS_TRY(ls_digest_open(&digest));
             add_variable(w, a, v, order, &next, digest, parts);
             ls_digest_text(digest, text);
             ls_digest_close(digest);
-            ls_checkpoint_tensor(w, a, &(ls_state_part){.variable = v, .count = its->count}, name);
+            ls_checkpoint_tensor(w, a, &(ls_state_part){.variable = v, .count = variable->count},
+                                 name);
             json_object_set_new(
                 tensors, name,
                 json_pack("{s:o, s:s, s:o}", "shape", shape, "digest", text, "parts", parts));

@@ -81,8 +81,9 @@ static size_t kept_bytes(const ls_workplace *workplace, const ls_memory_case *ca
         const ls_case mine = ls_reference_case(cases[i].plan->config);
         bool known = false;
         for (size_t k = 0; k < i && !known; k++) {
-            const ls_case its = ls_reference_case(cases[k].plan->config);
-            known = ls_case_same(&its, &mine) && cases[k].footprint.kept >= cases[i].footprint.kept;
+            const ls_case earlier = ls_reference_case(cases[k].plan->config);
+            known =
+                ls_case_same(&earlier, &mine) && cases[k].footprint.kept >= cases[i].footprint.kept;
         }
         sum += known ? 0 : cases[i].footprint.kept;
     }

@@ -64,12 +64,12 @@ static ls_status check_plan(const ls_option_set *given)
     size_t count;
     const ls_option *table = ls_option_table(&count);
     for (size_t i = 0; i < count; i++) {
-        const ls_option_given *its = &given->given[i];
-        const char *why = its->count ? ls_option_lacked(&table[i], given->command) : NULL;
+        const ls_option_given *option = &given->given[i];
+        const char *why = option->count ? ls_option_lacked(&table[i], given->command) : NULL;
         if (why)
             return ls_setting_refuse(
-                &(ls_setting){.option = &table[i], .origin = its->values[0].origin}, LS_CODE_USAGE,
-                "%s", why);
+                &(ls_setting){.option = &table[i], .origin = option->values[0].origin},
+                LS_CODE_USAGE, "%s", why);
     }
     return LS_OK;
 }

@@ -60,8 +60,8 @@ void ls_run_expect(command_run *run, const case_run *c, double step_s)
     const ls_case single = ls_reference_case(&run->configs[own]);
     bool known = false;
     for (size_t i = own; i > 0 && own - i < LS_GROUP_CASES && !known; i--) {
-        const ls_case its = ls_reference_case(&run->configs[i - 1]);
-        known = ls_case_same(&its, &single);
+        const ls_case earlier = ls_reference_case(&run->configs[i - 1]);
+        known = ls_case_same(&earlier, &single);
     }
     costs.known = known;
     ls_estimate_phases(&run->workplace, &c->plan, &costs, seconds);

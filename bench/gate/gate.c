@@ -321,10 +321,10 @@ static ls_status judge_state(comparison *c, ls_values array, const char *name, l
             note_element(c, when, &d, c->at_once, "oracle", c->other, gate);
         return LS_OK;
     }
-    const uint64_t *its = ls_reference_state(c->single, array);
+    const uint64_t *expected = ls_reference_state(c->single, array);
     for (size_t i = 0; i < c->variables->count && gate->pass; i++) {
         const ls_variable *v = &c->variables->items[i];
-        if (ls_reference_hash(c->at_once + v->offset, v->count) != its[i])
+        if (ls_reference_hash(c->at_once + v->offset, v->count) != expected[i])
             ls_gate_wrong(gate, "%s: %s differs from the reference", when, v->name);
     }
     return LS_OK;

@@ -72,23 +72,23 @@ ls_status ls_gate_change(const ls_gate_sides *sides, ls_gate *gate)
 /* Equal parameters must give the same evaluation. */
 static ls_status judge(const ls_gate_sides *sides, const ls_evaluation *mine, ls_gate *gate)
 {
-    ls_evaluation its;
+    ls_evaluation expected;
     const uint64_t samples = ls_reference_tested(sides->candidate->plan);
     if (sides->oracle)
-        LS_TRY(ls_session_evaluate(sides->oracle, samples, true, &its));
+        LS_TRY(ls_session_evaluate(sides->oracle, samples, true, &expected));
     else
-        its = *ls_reference_evaluation(sides->reference);
-    gate->interrupted |= its.stopped;
-    if (its.stopped ||
-        (its.outputs == mine->outputs && its.right == mine->right && its.counted == mine->counted))
+        expected = *ls_reference_evaluation(sides->reference);
+    gate->interrupted |= expected.stopped;
+    if (expected.stopped || (expected.outputs == mine->outputs && expected.right == mine->right &&
+                             expected.counted == mine->counted))
         return LS_OK;
     ls_gate_wrong(gate,
                   "evaluation after %llu steps: %llu of %llu predictions are right, expected %llu "
                   "of %llu (%s), with equal samples and parameters%s",
                   (unsigned long long)gate->steps, (unsigned long long)mine->right,
-                  (unsigned long long)mine->counted, (unsigned long long)its.right,
-                  (unsigned long long)its.counted, sides->oracle ? "oracle" : "reference",
-                  its.outputs == mine->outputs ? "" : "; the outputs differ, too");
+                  (unsigned long long)mine->counted, (unsigned long long)expected.right,
+                  (unsigned long long)expected.counted, sides->oracle ? "oracle" : "reference",
+                  expected.outputs == mine->outputs ? "" : "; the outputs differ, too");
     return LS_OK;
 }
 

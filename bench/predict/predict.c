@@ -106,10 +106,10 @@ static ls_status refuse_no_platform(void)
 
 size_t ls_predictor_devices(const ls_plan_of_case *plan)
 {
-    bool apart = ls_plan_has_variable_device(plan); /* the variables' device is one more */
+    bool separate = ls_plan_has_variable_device(plan); /* the variables' device is one more */
     for (size_t i = 0; i < plan->device_count; i++)
-        apart = apart && !ls_device_name_overlaps(&plan->devices[i], &plan->variable_device);
-    return plan->device_count + apart;
+        separate = separate && !ls_device_name_overlaps(&plan->devices[i], &plan->variable_device);
+    return plan->device_count + separate;
 }
 
 static ls_status probe(ls_predictor *p, int devices)

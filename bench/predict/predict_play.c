@@ -153,18 +153,18 @@ static ls_status play_draws(const ls_predictor *p, const ls_plan_of_case *plan,
                  out->draws == 1, all, room->factors + d * play->factor_count);
         LS_TRY(ls_engine_play_all(p->engine, play, count, room->end_ns));
         for (size_t d = 0; d < count; d++) {
-            ls_play its = *play;
-            its.factors += d * play->factor_count;
+            ls_play drawn = *play;
+            drawn.factors += d * play->factor_count;
             /* what all devices did in the counted steps */
             double ns = 0;
-            for (size_t n = 0; n < its.graph->count; n++) {
-                const ls_activity_node *node = &its.graph->nodes[n];
+            for (size_t n = 0; n < drawn.graph->count; n++) {
+                const ls_activity_node *node = &drawn.graph->nodes[n];
                 if (node->to >= 0 || node->rounds || node->step < warmup)
                     continue;
-                const double amount = ls_play_amount(&its, node);
+                const double amount = ls_play_amount(&drawn, node);
                 ns += amount;
                 if (out->uses_ns)
-                    out->uses_ns[node->from * LS_TIME_USES + (int)its.graph->labels[n].use] +=
+                    out->uses_ns[node->from * LS_TIME_USES + (int)drawn.graph->labels[n].use] +=
                         amount;
             }
             out->busy_ms += ns * 1e-6;

@@ -19,12 +19,12 @@ static ls_status make_formula(const ls_unroller *u, const ls_virtual_comm *comm,
         .what = u->what, .times = u->times, .out = &alone, .step = (uint32_t)u->what->warmup};
     ls_status status = LS_OK;
     for (int rank = 0; rank < comm->size && !status; rank++) {
-        ls_virtual_comm its = *comm;
+        ls_virtual_comm copy = *comm;
         ls_unroll_task w = {.device = ls_virtual_number(comm->devices[rank]), .tail = LS_PLAY_NONE};
-        its.rank = rank;
+        copy.rank = rank;
         status = ls_unroll_flush(&inner, &w, true);
         for (size_t i = out->of->first[rank]; i < out->of->first[rank + 1] && !status; i++)
-            status = ls_unroll_move(&inner, &w, &its, &out->of->moves[i]);
+            status = ls_unroll_move(&inner, &w, &copy, &out->of->moves[i]);
         if (!status)
             status = ls_unroll_flush(&inner, &w, false);
     }

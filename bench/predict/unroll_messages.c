@@ -112,10 +112,10 @@ static ls_status arrive(ls_unroller *u, const void *group, int from, int to, boo
     }
     if (c->first && c->sends != sends) {
         const ls_pending_end *other = &u->pending[c->first - 1];
-        const ls_message_end its = other->end;
+        const ls_message_end theirs = other->end;
         c->first = other->next;
         u->waiting--;
-        return sends ? meet(u, end, &its) : meet(u, &its, end);
+        return sends ? meet(u, end, &theirs) : meet(u, &theirs, end);
     }
     LS_TRY(ls_grow("predict", &u->pending, u->pending_count, sizeof *u->pending));
     u->pending[u->pending_count++] = (ls_pending_end){.end = *end};

@@ -284,17 +284,17 @@ static ls_status tell_direct(ls_comm *comm, ls_half half, ls_extent extent, ls_o
     const int me = comm->rank;
     const ls_direct_part own = ls_comm_direct_part(half, me, comm->size, extent);
     for (int q = 0; q < comm->size; q++) {
-        const ls_direct_part its = ls_comm_direct_part(half, q, comm->size, extent);
+        const ls_direct_part part = ls_comm_direct_part(half, q, comm->size, extent);
         if (q == me)
             continue;
         if (half != LS_ALL_GATHER) {
-            LS_TRY(record(comm, me, q, its.slice.count * sizeof(float), op));
+            LS_TRY(record(comm, me, q, part.slice.count * sizeof(float), op));
             LS_TRY(record(comm, q, me, own.slice.count * sizeof(float), op));
         }
         if (own.few || half == LS_REDUCE_SCATTER)
             continue;
         LS_TRY(record(comm, me, q, own.slice.count * sizeof(float), op));
-        LS_TRY(record(comm, q, me, its.slice.count * sizeof(float), op));
+        LS_TRY(record(comm, q, me, part.slice.count * sizeof(float), op));
     }
     return LS_OK;
 }

@@ -169,8 +169,8 @@ static ls_status add_messages(ls_comm *comm, const ls_wired_args *a, bool gather
     const part_of own = find_part(a->wire, a->extent, me, n);
     for (int k = 1; k < n; k++) {
         const int to = (me + k) % n, from = (me - k + n) % n;
-        const part_of its = find_part(a->wire, a->extent, gathers ? from : to, n);
-        const size_t mine = bytes_of(a->wire, &own), theirs = bytes_of(a->wire, &its);
+        const part_of theirs_part = find_part(a->wire, a->extent, gathers ? from : to, n);
+        const size_t mine = bytes_of(a->wire, &own), theirs = bytes_of(a->wire, &theirs_part);
         LS_TRY(ls_comm_add_exchange(
             comm, ops,
             &(ls_exchange){.bytes = true,

@@ -196,12 +196,12 @@ const char *ls_graph_node_name(const ls_graph *graph, int n, char text[LS_NODE_N
         uses++;
     }
     const bool named = *node->options.name;
-    const ls_node *its = &graph->nodes[owner];
-    const char *name = its->options.name; /* the variables' name */
+    const ls_node *owning = &graph->nodes[owner];
+    const char *name = owning->options.name; /* the variables' name */
     int used = named   ? snprintf(text, LS_NODE_NAME, "%s", node->options.name)
                : *name ? snprintf(text, LS_NODE_NAME, "%.28s", name)
-                       : snprintf(text, LS_NODE_NAME, "%.28s%d", its->layer->name,
-                                  index_of_kind(graph, its));
+                       : snprintf(text, LS_NODE_NAME, "%.28s%d", owning->layer->name,
+                                  index_of_kind(graph, owning));
     if (uses > 1 && used > 0 && !named)
         snprintf(text + used, LS_NODE_NAME - (size_t)used, "/%c", 'a' + use % 26);
     return text;

@@ -46,10 +46,10 @@ static void list_parts(const ls_net *net, int n, ls_layer_site *site)
     for (int i = 0; i < node->input_count && net->nodes[n].is_join; i++)
         site->part[site->parts++] = net->nodes[node->inputs[i]].output;
     for (int user = n + 1; user < net->options.graph->count && net->nodes[n].is_fork; user++) {
-        const net_node *its = &net->nodes[user];
+        const net_node *user_node = &net->nodes[user];
         if (graph_node(net, user)->input_count && graph_node(net, user)->inputs[0] == n)
             site->part[site->parts++] =
-                its->input_scratch[0] ? its->input_scratch[0] : net->nodes[n].gradient;
+                user_node->input_scratch[0] ? user_node->input_scratch[0] : net->nodes[n].gradient;
     }
 }
 

@@ -205,12 +205,12 @@ static size_t list_dropped(const ls_net_options *o, net_node *nodes, net_dropped
 {
     size_t count = 0;
     for (int n = ls_net_begin(o); n < ls_net_end(o); n++) {
-        const ls_repeat its = o->repeats[n];
+        const ls_repeat repeat = o->repeats[n];
         net_node *my = &nodes[n];
-        if (its.drops_output && !my->borrows)
-            out[count++] = (net_dropped){its.unit, node_bytes(o, n), &my->output};
-        if (its.drops_kept)
-            out[count++] = (net_dropped){its.unit, kept_bytes(o, n), &my->kept};
+        if (repeat.drops_output && !my->borrows)
+            out[count++] = (net_dropped){repeat.unit, node_bytes(o, n), &my->output};
+        if (repeat.drops_kept)
+            out[count++] = (net_dropped){repeat.unit, kept_bytes(o, n), &my->kept};
     }
     qsort(out, count, sizeof *out, compare_dropped);
     return count;

@@ -207,17 +207,17 @@ bool ls_net_touches(const ls_op_list *ops, const void *memory, size_t bytes, boo
     return false;
 }
 
-static ls_status put_widen(const ls_net *net, const net_view *its, ls_op_list *ops)
+static ls_status put_widen(const ls_net *net, const net_view *view, ls_op_list *ops)
 {
-    const ls_widen_args args = {its->count, its->stored, its->wide};
+    const ls_widen_args args = {view->count, view->stored, view->wide};
     ls_op *op;
     LS_TRY(net->options.kernels->table->widen(net->options.kernels, &args, &op));
     return ls_op_list_add(ops, op);
 }
 
-static ls_status put_narrow(const ls_net *net, const net_view *its, ls_op_list *ops)
+static ls_status put_narrow(const ls_net *net, const net_view *view, ls_op_list *ops)
 {
-    const ls_narrow_args args = {its->count, its->wide, its->stored};
+    const ls_narrow_args args = {view->count, view->wide, view->stored};
     ls_op *op;
     LS_TRY(net->options.kernels->table->narrow(net->options.kernels, &args, &op));
     return ls_op_list_add(ops, op);
@@ -228,11 +228,11 @@ static ls_status surround(const ls_net *net, net_views *views, ls_op_list *made,
 {
     const size_t real = real_bytes_of(&net->options);
     for (int i = 0; i < views->count; i++) {
-        net_view *its = &views->of[i];
-        const size_t bytes = (size_t)its->count * real;
-        its->written = ls_net_touches(made, its->wide, bytes, true);
-        if ((its->read || !its->written) && ls_net_touches(made, its->wide, bytes, false))
-            LS_TRY(put_widen(net, its, ops));
+        net_view *view = &views->of[i];
+        const size_t bytes = (size_t)view->count * real;
+        view->written = ls_net_touches(made, view->wide, bytes, true);
+        if ((view->read || !view->written) && ls_net_touches(made, view->wide, bytes, false))
+            LS_TRY(put_widen(net, view, ops));
     }
     while (made->count) {
         ls_op *first = made->items[0];
@@ -306,29 +306,29 @@ static bool gathered(const ls_net *net, int input, net_view *out)
 
 void *ls_net_input(const ls_net *net, int index)
 {
-    net_view its;
+    net_view view;
     for (int n = ls_net_begin(&net->options); n < ls_net_end(&net->options); n++)
         if (graph_node(net, n)->layer->role == LS_LAYER_INPUT &&
             graph_node(net, n)->options.input == index)
-            return gathered(net, n, &its) ? its.wide : net->nodes[n].output;
+            return gathered(net, n, &view) ? view.wide : net->nodes[n].output;
     return NULL;
 }
 
 ls_status ls_net_store_inputs(ls_net *net, ls_op_list *ops)
 {
-    net_view its;
+    net_view view;
     for (int n = ls_net_begin(&net->options); n < ls_net_end(&net->options); n++)
-        if (gathered(net, n, &its))
-            LS_TRY(put_narrow(net, &its, ops));
+        if (gathered(net, n, &view))
+            LS_TRY(put_narrow(net, &view, ops));
     return LS_OK;
 }
 
 ls_status ls_net_read_output(ls_net *net, ls_op_list *ops, const void **out)
 {
     const int n = graph_node(net, net->options.graph->count - 1)->inputs[0];
-    const net_view its = {.stored = net->nodes[n].output,
-                          .wide = net->scratch,
-                          .count = node_elements(&net->options, n)};
-    *out = is_narrow(net, n) ? its.wide : net->nodes[n].output;
-    return is_narrow(net, n) ? put_widen(net, &its, ops) : LS_OK;
+    const net_view view = {.stored = net->nodes[n].output,
+                           .wide = net->scratch,
+                           .count = node_elements(&net->options, n)};
+    *out = is_narrow(net, n) ? view.wide : net->nodes[n].output;
+    return is_narrow(net, n) ? put_widen(net, &view, ops) : LS_OK;
 }

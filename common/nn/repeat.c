@@ -29,19 +29,19 @@ static void number_units(const finder *f)
     for (int n = 0; n < f->graph->count; n++)
         f->last[f->graph->nodes[n].options.unit] = n;
     for (int n = 0; n < f->graph->count; n++) {
-        const int its = f->graph->nodes[n].options.unit;
-        if (!its)
+        const int node_unit = f->graph->nodes[n].options.unit;
+        if (!node_unit)
             continue;
         const bool moved = stage_of(f, n) != stage;
-        if (moved || (its != of && n > reach)) {
+        if (moved || (node_unit != of && n > reach)) {
             joined = moved || joined == most ? 0 : joined;
             unit += joined == 0;
             joined++;
         }
-        of = its;
+        of = node_unit;
         stage = stage_of(f, n);
-        if (f->graph->slices.splits && f->last[its] > reach)
-            reach = f->last[its];
+        if (f->graph->slices.splits && f->last[node_unit] > reach)
+            reach = f->last[node_unit];
         f->out[n].unit = unit;
     }
 }
@@ -101,11 +101,11 @@ static void find_again(const finder *f)
 {
     for (int n = f->graph->count; n-- > 0;) {
         const ls_node *node = &f->graph->nodes[n];
-        ls_repeat *its = &f->out[n];
-        its->again |= node->layer->reads & LS_READS_OUTPUT;
-        its->again = (its->again && its->drops_output) || its->drops_kept;
+        ls_repeat *repeat = &f->out[n];
+        repeat->again |= node->layer->reads & LS_READS_OUTPUT;
+        repeat->again = (repeat->again && repeat->drops_output) || repeat->drops_kept;
         for (int i = 0; i < node->input_count; i++)
-            f->out[node->inputs[i]].again |= its->again || node->layer->reads & LS_READS_INPUT;
+            f->out[node->inputs[i]].again |= repeat->again || node->layer->reads & LS_READS_INPUT;
     }
 }
 

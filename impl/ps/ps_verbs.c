@@ -50,10 +50,10 @@ size_t ls_step_offset(const ls_step *s, int member, ls_range range)
 {
     const ls_ps_layout *l = layout_of(s);
     for (size_t i = 0; l->servers && member >= l->workers && i < l->range_count; i++) {
-        const ls_ps_range *its = &l->ranges[i];
-        if (its->server == number_of(s, member) && range.first >= its->first &&
-            range.first < its->first + its->count)
-            return its->at + range.first - its->first;
+        const ls_ps_range *part = &l->ranges[i];
+        if (part->server == number_of(s, member) && range.first >= part->first &&
+            range.first < part->first + part->count)
+            return part->at + range.first - part->first;
     }
     return range.first;
 }

@@ -58,8 +58,8 @@ typedef struct run_of {
 static size_t whole_at(const ls_replica *r, size_t v, size_t element)
 {
     const size_t *in = !r->part ? NULL : r->part->split ? r->part->at : r->part->whole;
-    const ls_variable *its = &r->graph->variables.items[v];
-    return (in ? in[v] : its->offset) + element - its->offset;
+    const ls_variable *variable = &r->graph->variables.items[v];
+    return (in ? in[v] : variable->offset) + element - variable->offset;
 }
 
 /* Appends the sums of a run of blocks that are next to each other in the whole model. */

@@ -93,9 +93,10 @@ ls_status ls_slice_feed(ls_slice *s, int64_t piece, size_t index, int slot)
     for (int c = 0; c < chunks; c++) {
         ls_act *feed;
         const size_t at = (size_t)(p * chunks + c);
-        const int its = slot < 0 ? p % slots(&s->options, c) : slot;
+        const int slot_of_piece = slot < 0 ? p % slots(&s->options, c) : slot;
         LS_TRY(ls_grow("slice", &s->work, at, sizeof *s->work));
-        LS_TRY(ls_slice_need_net(s, index, ls_slice_piece_rows(s, piece), c, its, &s->work[at]));
+        LS_TRY(ls_slice_need_net(s, index, ls_slice_piece_rows(s, piece), c, slot_of_piece,
+                                 &s->work[at]));
         LS_TRY(ls_slice_act(s, LS_ACT_FEED, p, 0, &feed));
         feed->chunk = c;
         LS_TRY(ls_replica_feed(s->options.replica, s->work[at], &part, &feed->own));

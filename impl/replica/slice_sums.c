@@ -65,11 +65,11 @@ static ls_status add_by_pass(ls_slice *s, size_t into, size_t from, bool weights
 ls_status ls_slice_add_level(ls_slice *s, size_t into, size_t from)
 {
     const ls_graph_part *part = s->options.replica->part;
-    const bool apart = part && s->options.replica->job->division.weights_apart;
+    const bool separate = part && s->options.replica->job->division.weights_apart;
     const int chunks = ls_slice_chunks(s);
-    for (int weights = 0; weights < 2 && apart; weights++)
+    for (int weights = 0; weights < 2 && separate; weights++)
         LS_TRY(add_by_pass(s, into, from, weights));
-    for (int c = 0; c < chunks && !apart; c++) {
+    for (int c = 0; c < chunks && !separate; c++) {
         ls_range range = {0, s->options.replica->elements};
         if (chunks > 1)
             range = (ls_range){part->chunk_element[c],

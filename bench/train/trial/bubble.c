@@ -42,9 +42,9 @@ ls_status ls_bubble_measure(const ls_schedule *schedule, const ls_time_profile *
         for (int use = 0; use < LS_TIME_USES; use++)
             all += (double)stages[s].ns[use];
         longest = all > longest ? all : longest;
-        const double its = all - (double)(stages[s].ns[LS_TIME_IDLE] + stages[s].ns[LS_TIME_WAIT]);
-        work += its;
-        most = its > most ? its : most;
+        const double busy = all - (double)(stages[s].ns[LS_TIME_IDLE] + stages[s].ns[LS_TIME_WAIT]);
+        work += busy;
+        most = busy > most ? busy : most;
         times[s] = stage_time(schedule, &stages[s], (int)s);
     }
     ls_status status = ls_schedule_span(schedule, times, &span);

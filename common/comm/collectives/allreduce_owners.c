@@ -47,16 +47,16 @@ static ls_status put_half(ls_comm *comm, ls_half half, const ls_allreduce_args *
     const bool gathers = half == LS_ALL_GATHER;
     for (int k = 1; k < n; k++) {
         const int to = (me + k) % n, from = (me - k + n) % n;
-        const ls_range its = ls_comm_parts(extent, gathers ? from : to, 1, n);
+        const ls_range theirs = ls_comm_parts(extent, gathers ? from : to, 1, n);
         float *others = a->scratch + (size_t)(from < me ? from : from - 1) * own.count;
-        LS_TRY(
-            ls_comm_add_exchange(comm, ops,
-                                 &(ls_exchange){.to = to,
-                                                .send = a->data + (gathers ? own.first : its.first),
-                                                .send_count = gathers ? own.count : its.count,
-                                                .from = from,
-                                                .receive = gathers ? a->data + its.first : others,
-                                                .receive_count = gathers ? its.count : own.count}));
+        LS_TRY(ls_comm_add_exchange(
+            comm, ops,
+            &(ls_exchange){.to = to,
+                           .send = a->data + (gathers ? own.first : theirs.first),
+                           .send_count = gathers ? own.count : theirs.count,
+                           .from = from,
+                           .receive = gathers ? a->data + theirs.first : others,
+                           .receive_count = gathers ? theirs.count : own.count}));
     }
     return !gathers && own.count && n > 1
                ? add_own(comm, a->data + own.first, a->scratch, own.count, ops)

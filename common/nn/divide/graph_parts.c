@@ -26,13 +26,13 @@ static void each_of_slab(const ls_slab *slab, ls_range some, size_t at, size_t w
 static void each_of_variable(const ls_graph_part *part, size_t v, ls_range range,
                              ls_graph_part_visit *visit, void *context)
 {
-    const ls_variable *its = &part->graph->variables.items[v];
-    const ls_range both = ls_range_common(range, (ls_range){its->offset, its->count});
-    const ls_slab all = {.rows = 1, .ranges = 1, .width = its->count};
+    const ls_variable *variable = &part->graph->variables.items[v];
+    const ls_range both = ls_range_common(range, (ls_range){variable->offset, variable->count});
+    const ls_slab all = {.rows = 1, .ranges = 1, .width = variable->count};
     if (both.count)
         each_of_slab(part->slabs ? &part->slabs[v] : &all,
-                     (ls_range){both.first - its->offset, both.count}, both.first - range.first,
-                     part->whole[v], visit, context);
+                     (ls_range){both.first - variable->offset, both.count},
+                     both.first - range.first, part->whole[v], visit, context);
 }
 
 void ls_graph_part_each(const ls_graph_part *part, ls_range range, ls_graph_part_visit *visit,

@@ -111,9 +111,9 @@ ls_status ls_split_note_variables(const ls_split_builder *b, size_t from, const 
 {
     const ls_variables *here = &b->part->graph->variables;
     for (size_t v = from; v < here->count; v++) {
-        const ls_variable *its = &b->whole->variables.items[like[v - from]];
-        LS_TRY(ls_graph_part_note(b->part, v, its->offset,
-                                  (ls_slab){.rows = 1, .ranges = 1, .width = its->count},
+        const ls_variable *variable = &b->whole->variables.items[like[v - from]];
+        LS_TRY(ls_graph_part_note(b->part, v, variable->offset,
+                                  (ls_slab){.rows = 1, .ranges = 1, .width = variable->count},
                                   here->items[v].offset));
     }
     return LS_OK;

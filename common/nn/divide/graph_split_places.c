@@ -15,10 +15,10 @@ static ls_status note_cut(const ls_graph_part *split, ls_graph_part *out)
     LS_TRY(ls_allocate("split", &out->slabs, count, sizeof *out->slabs));
     LS_TRY(ls_allocate("split", &out->at, count, sizeof *out->at));
     for (size_t v = 0; v < count; v++) {
-        const size_t its = (size_t)(ls_variables_holding(all, out->whole[v]) - all->items);
+        const size_t variable = (size_t)(ls_variables_holding(all, out->whole[v]) - all->items);
         out->at[v] = out->whole[v];
-        out->whole[v] = split->whole[its];
-        out->slabs[v] = split->slabs[its];
+        out->whole[v] = split->whole[variable];
+        out->slabs[v] = split->slabs[variable];
     }
     out->split = split->graph;
     out->graph->slices = split->graph->slices;
@@ -85,14 +85,14 @@ static ls_status copy_variables(const site *s)
         for (int v = 0; v < stage->graph->nodes[n].variable_count && s->node[n] >= 0; v++)
             s->variable[stage->graph->nodes[n].variables[v]] = 0;
     for (size_t v = 0; v < stage->graph->variables.count; v++) {
-        const ls_variable *its = &stage->graph->variables.items[v];
+        const ls_variable *variable = &stage->graph->variables.items[v];
         if (s->variable[v] < 0)
             continue;
         s->variable[v] = (int)here->count;
         LS_TRY(ls_graph_part_note(s->out, here->count, stage->whole[v], stage->slabs[v],
                                   stage->at[v]));
-        LS_TRY(ls_variables_add(here, its));
-        s->out->owned += its->offset < stage->owned ? its->count : 0;
+        LS_TRY(ls_variables_add(here, variable));
+        s->out->owned += variable->offset < stage->owned ? variable->count : 0;
     }
     for (int n = 0; n < stage->graph->count; n++)
         for (int v = 0; v < stage->graph->nodes[n].variable_count && s->node[n] >= 0; v++)
@@ -137,11 +137,11 @@ static ls_status copy_crossings(const ls_graph_parts *cut, const site *sites, ls
         b->to = b->to * t + (int)(i % (size_t)t);
     }
     for (size_t i = 0; i < cut->copy_count * (size_t)t; i++) {
-        const ls_variable_copy *its = &cut->copies[i / (size_t)t];
-        if (!has_slice(out, &out->whole->nodes[its->node], (int)(i % (size_t)t)))
+        const ls_variable_copy *copy = &cut->copies[i / (size_t)t];
+        if (!has_slice(out, &out->whole->nodes[copy->node], (int)(i % (size_t)t)))
             continue;
         ls_variable_copy *c = &out->copies[out->copy_count++];
-        *c = *its;
+        *c = *copy;
         const ls_variables *owns = &cut->parts[c->owner].graph->variables;
         const ls_variables *uses = &cut->parts[c->user].graph->variables;
         const size_t own = (size_t)(ls_variables_holding(owns, c->at_owner) - owns->items);
@@ -179,11 +179,11 @@ static bool are_alike(const ls_graph_part *places, int count)
 {
     const ls_variables *first = &places->graph->variables;
     for (int p = 1; p < count; p++) {
-        const ls_variables *its = &places[p].graph->variables;
-        if (its->count != first->count || places[p].owned != places->owned)
+        const ls_variables *variables = &places[p].graph->variables;
+        if (variables->count != first->count || places[p].owned != places->owned)
             return false;
         for (size_t v = 0; v < first->count; v++)
-            if (its->items[v].count != first->items[v].count)
+            if (variables->items[v].count != first->items[v].count)
                 return false;
     }
     return true;

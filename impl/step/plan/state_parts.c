@@ -88,8 +88,8 @@ void ls_state_each(const ls_step_plan *plan, int member, ls_range range,
         return;
     }
     for (size_t i = 0; i < part->graph->variables.count; i++) {
-        const ls_variable *its = &part->graph->variables.items[i];
-        const ls_range both = ls_range_common(range, (ls_range){its->offset, its->count});
+        const ls_variable *variable = &part->graph->variables.items[i];
+        const ls_range both = ls_range_common(range, (ls_range){variable->offset, variable->count});
         if (!both.count || (again && !ls_graph_slice(part->graph, i)))
             continue;
         v.from = both.first - range.first;

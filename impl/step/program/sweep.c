@@ -108,9 +108,9 @@ const ls_task *ls_sweep_next(ls_sweep *w)
 
 void ls_sweep_hear(ls_sweep *w, size_t earlier)
 {
-    const size_t *its = w->clocks + w->first[earlier];
+    const size_t *clock = w->clocks + w->first[earlier];
     for (size_t l = 0; l < w->size; l++)
-        w->clock[l] = its[l] > w->clock[l] ? its[l] : w->clock[l];
+        w->clock[l] = clock[l] > w->clock[l] ? clock[l] : w->clock[l];
 }
 
 bool ls_sweep_knows(const ls_sweep *w, size_t earlier)

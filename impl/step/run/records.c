@@ -139,10 +139,10 @@ static void lay_out(reading *r, size_t *used)
 {
     r->base.width = REPLICAS;
     for (int d = 0; d < all_losses(r->plan); d++) {
-        size_t *its = &used[r->plan->members[loss_of(r->plan, d)].process];
-        r->at[d] = REPLICAS + *its;
-        *its += ls_replicated_sums(r->job, d / losses_of(r->plan));
-        r->base.width = REPLICAS + *its > r->base.width ? REPLICAS + *its : r->base.width;
+        size_t *losses = &used[r->plan->members[loss_of(r->plan, d)].process];
+        r->at[d] = REPLICAS + *losses;
+        *losses += ls_replicated_sums(r->job, d / losses_of(r->plan));
+        r->base.width = REPLICAS + *losses > r->base.width ? REPLICAS + *losses : r->base.width;
     }
 }
 

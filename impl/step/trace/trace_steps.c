@@ -142,8 +142,8 @@ static void name_range(const ls_graph *graph, ls_range range, char out[LS_TRACE_
     const ls_variables *v = &graph->variables;
     const char *first = NULL, *last = NULL;
     for (size_t i = 0; i < v->count; i++) {
-        const ls_range its = {v->items[i].offset, v->items[i].count};
-        if (!ls_range_common(its, range).count)
+        const ls_range elements = {v->items[i].offset, v->items[i].count};
+        if (!ls_range_common(elements, range).count)
             continue;
         first = first ? first : v->items[i].name;
         last = v->items[i].name;

@@ -26,8 +26,8 @@ void ls_step_copy(ls_step *s, const char *verb, int lane, ls_span to, ls_span fr
 {
     if (!can_copy(s, to, from))
         return;
-    const bool apart = ls_cross_devices(s, to.member, from.member);
-    s->program->empty_copies += apart && !to.bytes;
+    const bool crosses = ls_cross_devices(s, to.member, from.member);
+    s->program->empty_copies += crosses && !to.bytes;
     ls_task *task = to.bytes ? ls_task_begin(s->program, verb, lane, ls_no_range) : NULL;
     if (!task)
         return;
@@ -36,7 +36,7 @@ void ls_step_copy(ls_step *s, const char *verb, int lane, ls_span to, ls_span fr
                                 .from = from.memory,
                                 .to = to.memory,
                                 .bytes = to.bytes,
-                                .crosses = apart};
+                                .crosses = crosses};
     task->bytes = 2 * (double)to.bytes;
     ls_task_touch(s->program, from.memory, to.bytes, LS_READS);
     ls_task_touch(s->program, to.memory, to.bytes, LS_WRITES);

@@ -304,14 +304,14 @@ static ls_status sum_exchanges(const ls_job *job, const place_sum *of, int place
     ls_status status = LS_OK;
     for (int p = 0; p < pieces && !status; p++) {
         const size_t before = (size_t)p * visits;
-        bool its[LS_JOB_REPLICAS], any = false;
+        bool member_of[LS_JOB_REPLICAS], any = false;
         ls_sum_order order = {0};
         for (int u = 0; u < units; u++)
-            any |= its[u] = has[part_of(u, p, pieces, places)];
+            any |= member_of[u] = has[part_of(u, p, pieces, places)];
         if (any && of->part)
-            status = sum_group(job, of->part, place, its, units, &order);
+            status = sum_group(job, of->part, place, member_of, units, &order);
         else if (any)
-            status = sum_units(job, its, units, &order);
+            status = sum_units(job, member_of, units, &order);
         for (size_t i = 0; i < order.count && !status; i++) {
             ls_order_step step = order.steps[i];
             step.visit += before;

@@ -147,10 +147,10 @@ void ls_step_share_values(ls_step *s, int place, ls_range range)
     const size_t copies = place < 0 && s->plan->parameters.windows ? 0 : parts_of(s)->copy_count;
     for (size_t i = 0; i < (size_t)ls_replicas(s) * copies; i++) {
         const ls_variable_copy *c = &parts_of(s)->copies[i % copies];
-        const ls_range its = {c->at_owner, c->count};
+        const ls_range elements = {c->at_owner, c->count};
         const int owner = ls_step_member_at(s->plan, (int)(i / copies), c->owner);
         const int user = ls_step_member_at(s->plan, (int)(i / copies), c->user);
-        if (place < 0 || (c->owner == place && ls_range_common(its, range).count))
+        if (place < 0 || (c->owner == place && ls_range_common(elements, range).count))
             ls_message(s, parameters_of(s, user, c->at_user, c->count),
                        parameters_of(s, owner, c->at_owner, c->count), LS_REPLACE);
     }
@@ -173,10 +173,10 @@ static void gather(ls_step *s, int member, int piece, int node)
 static void predict(ls_step *s, int member, int piece, int node)
 {
     const ls_op_list *lists[LS_NET_LISTS];
-    const bool apart = ls_job_slices(s->plan->job) &&
-                       !ls_step_replica(s, member)->graph->nodes[node].layer->predict;
+    const bool separate = ls_job_slices(s->plan->job) &&
+                          !ls_step_replica(s, member)->graph->nodes[node].layer->predict;
     ls_net_node_lists(ls_step_net_of(s, member, piece, node), node,
-                      apart ? LS_NET_FORWARD_HALF : LS_NET_PREDICT, lists);
+                      separate ? LS_NET_FORWARD_HALF : LS_NET_PREDICT, lists);
     ls_task *task = ls_task_begin(s->program, "predict", member, ls_no_range);
     if (task)
         task->node = node;
@@ -233,10 +233,10 @@ static void forward_node(ls_step *s, int replica, int piece, int n)
  * passes. The fault follows the last addition, for one node (all nodes if it is negative). */
 static unsigned additions_of(const ls_step *s, int member, int piece, int node, bool weights)
 {
-    const bool apart = node >= 0 ? ls_net_splits(ls_step_net_of(s, member, piece, node), node)
-                                 : ls_step_job(s)->division.weights_apart;
+    const bool separate = node >= 0 ? ls_net_splits(ls_step_net_of(s, member, piece, node), node)
+                                    : ls_step_job(s)->division.weights_apart;
     return 1U << (weights ? LS_ACT_SUM_WEIGHTS : LS_ACT_SUM) |
-           (apart == weights ? 1U << LS_ACT_FAULT : 0);
+           (separate == weights ? 1U << LS_ACT_FAULT : 0);
 }
 
 /* Pieces that run node by node add up each node's gradients before the next node's: with the node's
@@ -244,8 +244,8 @@ static unsigned additions_of(const ls_step *s, int member, int piece, int node, 
 static void backward_on(ls_step *s, int member, int piece, int node, bool later)
 {
     const bool adds = ls_step_by_node(s, member) && !later;
-    const bool apart = ls_step_job(s)->division.weights_apart;
-    ls_step_append_acts(s, apart ? "backward data" : "backward", member, piece,
+    const bool separate = ls_step_job(s)->division.weights_apart;
+    ls_step_append_acts(s, separate ? "backward data" : "backward", member, piece,
                         1U << LS_ACT_BACKWARD |
                             (adds ? additions_of(s, member, piece, node, false) : 0),
                         LS_ALL_CHUNKS, node);
@@ -351,8 +351,8 @@ int ls_step_bucket_node(const ls_step *s, int b)
     for (int n = 0; n < ls_nodes(s); n++) {
         const ls_node *node = part->local[n] < 0 ? NULL : &part->graph->nodes[part->local[n]];
         for (int v = 0; node && v < node->variable_count && node->shares < 0; v++) {
-            const ls_variable *its = &part->graph->variables.items[node->variables[v]];
-            if (ls_range_common(bucket, (ls_range){its->offset, its->count}).count)
+            const ls_variable *variable = &part->graph->variables.items[node->variables[v]];
+            if (ls_range_common(bucket, (ls_range){variable->offset, variable->count}).count)
                 return n;
         }
     }

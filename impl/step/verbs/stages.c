@@ -204,11 +204,11 @@ static void run_on(ls_step *s, int replica, int piece, int node, ls_pass_kind ki
 static void run_nodes(ls_step *s, int replica, int piece, int part, ls_pass_kind kind)
 {
     const int loss = ls_nodes(s) - 1;
-    const bool apart = is_staged(s);
-    for (int n = 0; n <= loss - apart && kind == LS_PASS_FORWARD; n++)
+    const bool staged = is_staged(s);
+    for (int n = 0; n <= loss - staged && kind == LS_PASS_FORWARD; n++)
         if (is_on(s, n, part))
             run_on(s, replica, piece, n, LS_PASS_FORWARD);
-    if (apart && kind == LS_PASS_BACKWARD && is_on(s, loss, part))
+    if (staged && kind == LS_PASS_BACKWARD && is_on(s, loss, part))
         run_on(s, replica, piece, loss, LS_PASS_FORWARD);
     for (int n = loss; n >= 0 && kind != LS_PASS_FORWARD; n--)
         if (is_on(s, n, part))

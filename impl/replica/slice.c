@@ -171,17 +171,6 @@ static ls_status build_next(ls_slice *s, int64_t piece, size_t index)
     return LS_OK;
 }
 
-/* A sum of pieces that are all this replica's, on a level. */
-static ls_status build_sum(ls_slice *s, const ls_slice_partial *p, ls_subtree of, size_t level)
-{
-    const int64_t middle = ls_slice_middle(p, of.first, of.last);
-    if (of.last - of.first == 1)
-        return build_next(s, ls_slice_piece_at(s, p, of.first), level);
-    LS_TRY(build_sum(s, p, (ls_subtree){of.first, middle}, level));
-    LS_TRY(build_sum(s, p, (ls_subtree){middle, of.last}, level + 1));
-    return ls_slice_add_level(s, level, level + 1);
-}
-
 static bool is_flipped(const ls_slice *s)
 {
     return s->options.replica->job->faults.flip_replica == s->options.replica->number &&
@@ -208,22 +197,17 @@ static ls_status build_by_node(ls_slice *s, int64_t piece, size_t level, bool ad
     return LS_OK;
 }
 
-/* The sums of an exchange. The last piece of a chain is added node by node. */
+/* The work of an exchange. The last piece of a chain is added node by node. */
 static ls_status build_sums(ls_slice *s, ls_slice_exchange *x)
 {
     const bool flips = s->options.replica->job->faults.flip_replica == s->options.number;
-    ls_slice_partial p;
-    ls_slice_find_sums(s, x->exchange, &p);
-    const int64_t last = p.chained && p.count ? p.sums[0].last - 1 : 0;
-    x->sums = p.count;
-    x->by_node =
-        p.chained && p.count && (x->number || (last && !s->options.replica->part && !flips));
-    for (size_t k = 0; k < p.count; k++) {
-        const ls_subtree of = {p.sums[k].first, p.sums[k].last - x->by_node};
-        if (of.first < of.last)
-            LS_TRY(build_sum(s, &p, of, k));
-    }
-    return x->by_node ? build_by_node(s, ls_slice_piece_at(s, &p, last), 1, !x->number) : LS_OK;
+    const bool several = s->item_count > 1;
+    x->by_node = s->chained && s->item_count &&
+                 (x->number || (several && !s->options.replica->part && !flips));
+    const size_t end = s->item_count - (x->by_node ? 1 + several : 0);
+    for (const ls_slice_item *i = s->items; i < s->items + end; i++)
+        LS_TRY(i->adds ? ls_slice_add_level(s, i->level) : build_next(s, i->of, i->level));
+    return x->by_node ? build_by_node(s, s->items[end].of, 1, !x->number) : LS_OK;
 }
 
 /* Builds the acts up to an exchange. */
@@ -233,8 +217,10 @@ static ls_status build_exchange(ls_slice *s, ls_slice_exchange *x, int64_t rows)
     ls_slice_find_pieces(r->job, &s->options, x->exchange, &s->first, &s->last);
     s->piece = s->piece_count;
     s->building = x->number;
+    LS_TRY(ls_slice_list(s));
+    x->sums = s->sums;
     LS_TRY(ls_slice_abreast(s) ? ls_slice_build_abreast(s, x, rows) : build_sums(s, x));
-    s->loss += r->job->exact.on ? x->sums : 0;
+    s->loss += s->chained ? 0 : x->sums;
     s->begun |= x->sums > 0;
     if (!x->number && !r->windows.gradients)
         LS_TRY(ls_slice_fault(s, (ls_range){0, r->elements}));
@@ -265,7 +251,7 @@ static ls_status build(ls_slice *s)
     const int64_t rows = ls_slice_rows(job, o);
     ls_net *net;
     LS_TRY(ls_slice_need_level(s, 0));
-    if (exchanges > 1 && !job->exact.on && !o->replica->windows.gradients)
+    if (ls_slice_accumulates(s) && !o->replica->windows.gradients)
         LS_TRY(ls_slice_need_level(s, 1)); /* also of a slice that has no samples for it */
     /* Opens the largest net of each slot first: the smaller ones share its memory. A tail batch may
      * have fewer samples than there are replicas. */
@@ -319,6 +305,7 @@ ls_status ls_slice_open(const ls_slice_options *options, ls_slice **out)
     ls_slice *slice;
     LS_TRY(ls_allocate("slice", &slice, 1, sizeof *slice));
     slice->options = *options;
+    slice->chained = !options->replica->job->exact.on && !options->unsummed;
     slice->pieces =
         ls_slice_find_pieces(options->replica->job, options, 0, &slice->first, &slice->last);
     if (options->memory_of) { /* levels of the stack are shared, too */
@@ -348,6 +335,7 @@ void ls_slice_close(ls_slice *s)
     for (size_t i = s->net_count; i-- > 0;)
         ls_net_close(s->nets[i].net);
     free(s->exchanges);
+    free(s->items);
     free(s->acts);
     free(s->work);
     free(s->nets);
@@ -370,9 +358,8 @@ int64_t ls_slice_first_rows(const ls_slice *s)
 
 int ls_slice_test_piece(const ls_slice *s)
 {
-    const bool exact = s->options.replica->job->exact.on;
     for (int p = 0; p < s->piece_count; p++)
-        if (!exact || ls_net_rows(ls_slice_piece_net(s, p)) == ls_slice_first_rows(s))
+        if (s->chained || ls_net_rows(ls_slice_piece_net(s, p)) == ls_slice_first_rows(s))
             return p;
     return -1;
 }

@@ -28,14 +28,30 @@ typedef struct ls_slice_exchange {
     bool by_node;      /* the last piece's gradients are final node by node */
 } ls_slice_exchange;
 
+/* An item of an exchange's work: a piece or, behind it, an addition to the sum on a level of the
+ * stack of that on the next one. */
+typedef struct ls_slice_item {
+    bool adds;
+    size_t level;       /* of a piece's gradients */
+    int64_t of;         /* the piece's number in the batch */
+    int piece;          /* in the order of execution */
+    size_t slot;        /* of a piece abreast: its memory and loss */
+    size_t left, right; /* items: the first piece of either sum */
+} ls_slice_item;
+
 struct ls_slice {
     ls_slice_options options;
-    int64_t pieces;      /* of the whole batch: S', or n x m */
-    int64_t first, last; /* pieces [first, last) belong to the exchange that is built */
-    int piece;           /* the first of them in `work` */
-    int building;        /* number of that exchange among exchanges with samples */
-    size_t loss;         /* the first loss of that exchange */
-    bool begun;          /* an earlier exchange has samples of this slice */
+    bool chained;         /* pieces are added one after the other; else up a tree, or not at all */
+    int64_t pieces;       /* of the whole batch: S', or n x m */
+    int64_t first, last;  /* pieces [first, last) belong to the exchange that is built */
+    ls_slice_item *items; /* [item_count] its work; pieces without samples are left out */
+    size_t item_count;
+    size_t sums;                /* that it leaves; sum k is on level k of the stack */
+    size_t begins[LS_SUBTREES]; /* [sums] items: the first piece of each */
+    int piece;                  /* the first of them in `work` */
+    int building;               /* number of that exchange among exchanges with samples */
+    size_t loss;                /* the first loss of that exchange */
+    bool begun;                 /* an earlier exchange has samples of this slice */
     ls_slice_level levels[LS_SLICE_LEVELS];
     size_t level_count; /* levels with buffers */
     ls_slice_net_at *nets;
@@ -67,8 +83,7 @@ static inline bool ls_slice_abreast(const ls_slice *slice)
  * added to level 0 before the next node's. */
 static inline bool ls_slice_node_alone(const ls_slice *slice, size_t level)
 {
-    const ls_replica *r = slice->options.replica;
-    return level > 0 && r->windows.gradients && !r->job->exact.on;
+    return level > 0 && slice->options.replica->windows.gradients && slice->chained;
 }
 
 /** [variables] where each begins in a level's gradients; NULL means as in the flat buffer. */
@@ -77,8 +92,7 @@ const size_t *ls_slice_gradients_at(const ls_slice *slice, size_t level);
 /** Whether losses of exchanges are added: in fast mode, where each has one piece. */
 static inline bool ls_slice_accumulates(const ls_slice *slice)
 {
-    const ls_job *job = slice->options.replica->job;
-    return !job->exact.on && ls_slice_exchanges(job) > 1;
+    return slice->chained && ls_slice_exchanges(slice->options.replica->job) > 1;
 }
 
 static inline int ls_slice_chunks(const ls_slice *slice)
@@ -96,18 +110,8 @@ ls_status ls_slice_need_net(ls_slice *slice, size_t index, int64_t rows, int chu
  * pipeline's micro-batches are exchanges, several of them in flight. */
 int ls_slice_first_slot(const ls_slice *slice, int chunk);
 
-/** The partial sums of the exchange that is built; sum k is on level k of the stack. */
-typedef struct ls_slice_partial {
-    ls_subtree sums[LS_SUBTREES]; /**< pieces [first, last) of each sum */
-    size_t count;
-    bool chained; /**< added one after the other, without empty ones; else a tree */
-} ls_slice_partial;
-
-void ls_slice_find_sums(const ls_slice *slice, int exchange, ls_slice_partial *out);
-
-/** Where the sum of pieces [lo, hi) is cut; which piece of the batch is number `piece` of sums. */
-int64_t ls_slice_middle(const ls_slice_partial *partial, int64_t lo, int64_t hi);
-int64_t ls_slice_piece_at(const ls_slice *slice, const ls_slice_partial *partial, int64_t piece);
+/** Lists the work of the exchange that is built: which pieces, added in which order. */
+ls_status ls_slice_list(ls_slice *slice);
 
 /** Appends an act without operations, to be filled in. *out is valid until the next one. */
 ls_status ls_slice_act(ls_slice *slice, ls_act_kind kind, int piece, int node, ls_act **out);
@@ -132,8 +136,8 @@ ls_status ls_slice_feed(ls_slice *slice, int64_t piece, size_t index, int slot);
 ls_status ls_slice_add(ls_slice *slice, ls_act_kind kind, size_t into, size_t from, ls_range range);
 ls_status ls_slice_add_loss(ls_slice *slice, size_t into, size_t from);
 
-/** As above, for all gradients and the losses of two levels. */
-ls_status ls_slice_add_level(ls_slice *slice, size_t into, size_t from);
+/** As above, for all gradients and the losses of a level and the next. */
+ls_status ls_slice_add_level(ls_slice *slice, size_t level);
 
 /** Appends the injected fault in a range of the first sum, if the replica has one. */
 ls_status ls_slice_fault(ls_slice *slice, ls_range range);

@@ -62,8 +62,9 @@ static ls_status add_by_pass(ls_slice *s, size_t into, size_t from, bool weights
     return some.count ? add_range(s, kind, into, from, some, 0) : LS_OK;
 }
 
-ls_status ls_slice_add_level(ls_slice *s, size_t into, size_t from)
+ls_status ls_slice_add_level(ls_slice *s, size_t into)
 {
+    const size_t from = into + 1;
     const ls_graph_part *part = s->options.replica->part;
     const bool separate = part && s->options.replica->job->division.weights_apart;
     const int chunks = ls_slice_chunks(s);

@@ -48,13 +48,11 @@ static int replica_of(const ls_job *job, int number)
 
 int64_t ls_slice_samples(const ls_job *job, int64_t batch, int d, int count, int exchange)
 {
-    const int64_t pieces = ls_slice_pieces(job, batch, count, ls_slice_exchanges(job));
-    const int64_t parts = (int64_t)count * ls_slice_exchanges(job);
-    const int64_t number = ls_slice_number(job, d, exchange);
-    if (!batch)
-        return 0;
-    return ls_slice_begin(batch, ls_slice_begin(pieces, number + 1, parts), pieces) -
-           ls_slice_begin(batch, ls_slice_begin(pieces, number, parts), pieces);
+    const ls_slice_options of = {
+        .batch = batch, .number = d, .count = count, .pieces = ls_slice_exchanges(job)};
+    int64_t first, last;
+    const int64_t all = ls_slice_find_pieces(job, &of, exchange, &first, &last);
+    return batch ? ls_slice_begin(batch, last, all) - ls_slice_begin(batch, first, all) : 0;
 }
 
 bool ls_slice_has_exchange(const ls_job *job, int64_t batch, int count, int exchange)
@@ -67,40 +65,44 @@ bool ls_slice_has_exchange(const ls_job *job, int64_t batch, int count, int exch
 
 /* ---- Sums ----------------------------------------------------------------------------------- */
 
-void ls_slice_find_sums(const ls_slice *s, int exchange, ls_slice_partial *out)
+static ls_status list(ls_slice *s, ls_slice_item item)
 {
-    const ls_slice_options *o = &s->options;
-    const ls_job *job = o->replica->job;
-    *out = (ls_slice_partial){.chained = !job->exact.on && !o->unsummed};
-    if (job->exact.on)
-        out->count =
-            ls_canonical_subtrees(ls_slice_number(job, o->number, exchange),
-                                  o->count * ls_slice_exchanges(job), s->pieces, out->sums);
-    for (int64_t piece = s->first; piece < s->last && !job->exact.on; piece++) {
-        if (!ls_slice_piece_rows(s, piece)) /* of a smaller batch */
+    LS_TRY(ls_grow("slice", &s->items, s->item_count, sizeof item));
+    s->items[s->item_count++] = item;
+    return LS_OK;
+}
+
+ls_status ls_slice_list(ls_slice *s)
+{
+    const ls_job *job = s->options.replica->job;
+    ls_term left[LS_SUBTREES];
+    ls_addition added[LS_SUBTREES];
+    int pieces = 0;
+    s->item_count = s->sums = 0;
+    for (int64_t of = s->first; of < s->last; of++) {
+        size_t count = 0;
+        if (!ls_slice_piece_rows(s, of)) /* of a smaller batch */
             continue;
-        if (out->chained)
-            out->count = ++out->sums[0].last > 0;
-        else
-            out->sums[out->count++] = (ls_subtree){piece, piece + 1};
+        if (s->sums == LS_SUBTREES)
+            return ls_fail(LS_CODE_USAGE, "option", "--sync-bn",
+                           "has an oracle for %d replicas at most; use fewer", (int)LS_SUBTREES);
+        const size_t at = s->sums++;
+        left[at] = (ls_term){{of, of + 1}, at};
+        s->begins[at] = s->item_count;
+        LS_TRY(list(s, (ls_slice_item){.level = at, .of = of, .piece = s->piece + pieces++}));
+        if (s->chained && at) {
+            added[count++] = (ls_addition){0, 1};
+            s->sums = 1;
+        } else if (job->exact.on) {
+            s->sums = ls_fold(left, s->sums, s->pieces, added, &count);
+        }
+        for (size_t i = 0; i < count; i++)
+            LS_TRY(list(s, (ls_slice_item){.adds = true,
+                                           .level = added[i].into,
+                                           .left = s->begins[added[i].into],
+                                           .right = s->begins[added[i].from]}));
     }
-}
-
-int64_t ls_slice_middle(const ls_slice_partial *p, int64_t lo, int64_t hi)
-{
-    return p->chained ? hi - 1 : ls_canonical_middle(lo, hi);
-}
-
-int64_t ls_slice_piece_at(const ls_slice *s, const ls_slice_partial *p, int64_t piece)
-{
-    int64_t at = s->first;
-    if (!p->chained)
-        return piece;
-    if (s->options.batch >= s->pieces) /* none is empty */
-        return at + piece;
-    for (; piece || !ls_slice_piece_rows(s, at); at++)
-        piece -= ls_slice_piece_rows(s, at) > 0;
-    return at;
+    return LS_OK;
 }
 
 size_t ls_slice_count_sums(const ls_job *job, int64_t batch, int number, int count)

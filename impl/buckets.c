@@ -68,52 +68,32 @@ static int chunk_of(const ls_graph_part *part, size_t element)
     return chunk;
 }
 
-/* Which bucket may not have variables on both sides of a place. */
-typedef struct separation {
-    size_t fragments;
-    const ls_graph_part *chunks; /* NULL means one */
-} separation;
-
 /* Whether two variables, i and the next, may not be in one bucket. */
-static bool must_separate(const ls_graph *graph, size_t i, const separation *limits)
+static bool must_separate(const ls_graph *graph, size_t i, const ls_bucketing *how)
 {
     const ls_variable *v = &graph->variables.items[i];
-    return parted(graph, i) || in_two_fragments(graph, i, limits->fragments) ||
+    return parted(graph, i) || in_two_fragments(graph, i, (size_t)how->fragments) ||
            (i + 1 < graph->variables.count &&
-            chunk_of(limits->chunks, v[0].offset) != chunk_of(limits->chunks, v[1].offset));
+            chunk_of(how->chunks, v[0].offset) != chunk_of(how->chunks, v[1].offset));
 }
 
-static ls_status open_buckets(const ls_graph *graph, size_t elements, size_t bytes,
-                              separation limits, size_t block, ls_buckets *out)
+ls_status ls_buckets_open(const ls_graph *graph, size_t elements, ls_bucketing how, ls_buckets *out)
 {
     size_t most = graph->variables.count;
     *out = (ls_buckets){0};
     LS_TRY(ls_allocate("buckets", &out->items, most, sizeof *out->items));
     for (size_t i = most; i-- > 0;)
         if (graph->variables.items[i].offset < elements)
-            take_variable(out, &graph->variables.items[i], bytes, must_separate(graph, i, &limits));
-    if (limits.chunks && limits.chunks->chunks > 1)
+            take_variable(out, &graph->variables.items[i], how.bytes,
+                          must_separate(graph, i, &how));
+    if (how.chunks && how.chunks->chunks > 1)
         LS_TRY(ls_allocate("buckets", &out->chunk, out->count, sizeof *out->chunk));
     for (size_t b = 0; b < out->count && out->chunk; b++)
-        out->chunk[b] = chunk_of(limits.chunks, out->items[b].first);
+        out->chunk[b] = chunk_of(how.chunks, out->items[b].first);
     LS_TRY(ls_allocate("buckets", &out->extents, out->count, sizeof *out->extents));
     for (size_t b = 0; b < out->count; b++)
         out->extents[b] = ls_elements(out->items[b].count);
-    return block ? cut_in_blocks(graph, block, out) : LS_OK;
-}
-
-ls_status ls_buckets_open(const ls_graph *graph, size_t elements, size_t bytes,
-                          const ls_graph_part *chunks, bool in_blocks, ls_buckets *out)
-{
-    return open_buckets(graph, elements, bytes, (separation){1, chunks},
-                        in_blocks ? LS_SQUARE_BLOCK : 0, out);
-}
-
-ls_status ls_buckets_open_fragments(const ls_graph *graph, size_t bytes, int fragments,
-                                    size_t block, ls_buckets *out)
-{
-    return open_buckets(graph, graph->variables.elements, bytes,
-                        (separation){(size_t)fragments, NULL}, block, out);
+    return how.block ? cut_in_blocks(graph, how.block, out) : LS_OK;
 }
 
 ls_range ls_bucket_share(const ls_buckets *buckets, size_t b, int q, int n)

@@ -18,20 +18,21 @@ typedef struct ls_buckets {
     int *chunk;         /**< [count] chunk of each bucket; NULL if the part has one */
 } ls_buckets;
 
+/** How buckets are cut. */
+typedef struct ls_bucketing {
+    size_t bytes;  /**< all but the last have as many; 0: a variable; SIZE_MAX: all */
+    size_t block;  /**< shares are cut between blocks of a variable; 0: anywhere */
+    int fragments; /**< variable k of K is in fragment floor(k fragments / K); 0 means 1 */
+    const ls_graph_part *chunks; /**< NULL means one chunk */
+} ls_bucketing;
+
 /**
- * Divides the variables in the first `elements` elements (float32) into buckets of whole variables.
- * All but the last have at least `bytes` bytes. 0 means one per variable; SIZE_MAX means a single
- * one. If a place's slices are not as large as other places', a bucket also ends where variables
- * that all places have begin or end. No bucket is in two chunks of the part `chunks`, unless that
- * is NULL. With `in_blocks`, shares are only cut between blocks.
+ * Divides the variables in the first `elements` elements (float32) into buckets of whole variables,
+ * none of them in two fragments or chunks. If a place's slices are not as large as other places', a
+ * bucket also ends where variables that all places have begin or end.
  */
-ls_status ls_buckets_open(const ls_graph *graph, size_t elements, size_t bytes,
-                          const ls_graph_part *chunks, bool in_blocks, ls_buckets *out);
-/** As above, for the whole model, with no bucket in two of `fragments` fragments: variable k of K
- * is in fragment floor(k fragments / K). Shares are cut between blocks of up to `block` elements of
- * a variable; 0 means anywhere. */
-ls_status ls_buckets_open_fragments(const ls_graph *graph, size_t bytes, int fragments,
-                                    size_t block, ls_buckets *out);
+ls_status ls_buckets_open(const ls_graph *graph, size_t elements, ls_bucketing how,
+                          ls_buckets *out);
 void ls_buckets_close(ls_buckets *buckets);
 
 /** The chunk of bucket `b`. */

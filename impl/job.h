@@ -230,10 +230,12 @@ uint64_t ls_job_steps_per_epoch(const ls_job *job);
 /** Samples of steps [0, steps), together. */
 uint64_t ls_job_samples(const ls_job *job, uint64_t steps);
 
-/** S' = min(S, B): number of shards that exact mode splits a batch of B samples into. */
+/** S' = min(S, B): number of shards that exact mode splits a batch of B samples into; fast mode: 0.
+ */
 static inline int64_t ls_job_shards(const ls_job *job, int64_t batch)
 {
-    return job->exact.shards < batch ? job->exact.shards : batch;
+    const int64_t shards = job->exact.on ? job->exact.shards : 0;
+    return shards < batch ? shards : batch;
 }
 
 /** Size of an epoch's remainder batch; 0 if all batches are full. */

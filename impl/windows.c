@@ -267,8 +267,9 @@ static ls_status need_of(const ls_job *job, const ls_graph_part *part, int *leas
     ls_windows windows = {0};
     ls_repeat *repeats;
     LS_TRY(ls_repeats_open(graph, NULL, 1, job->drops, false, &repeats));
-    ls_status status = ls_buckets_open(graph, part ? part->owned : graph->variables.elements,
-                                       job->exchange.bucket_bytes, part, false, &buckets);
+    ls_status status =
+        ls_buckets_open(graph, part ? part->owned : graph->variables.elements,
+                        (ls_bucketing){job->exchange.bucket_bytes, .chunks = part}, &buckets);
     if (!status)
         status = ls_windows_open(graph, repeats, &buckets, 1, true, &windows);
     *least = windows.count > *least ? windows.count : *least;

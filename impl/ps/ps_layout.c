@@ -4,6 +4,7 @@
 
 #include "common/base/grow.h"
 #include "common/comm/comm.h"
+#include "common/kernel/kernel_step.h"
 #include "impl/buckets.h"
 
 #include <stdlib.h>
@@ -70,8 +71,9 @@ static ls_status shard_by_bytes(const ls_job *job, ls_ps_layout *l)
 {
     const ls_graph *graph = job->model->graph;
     ls_buckets all;
-    const ls_status status = ls_buckets_open(graph, graph->variables.elements, SIZE_MAX, NULL,
-                                             job->update.clip > 0, &all);
+    const ls_bucketing how = {.bytes = SIZE_MAX,
+                              .block = job->update.clip > 0 ? LS_SQUARE_BLOCK : 0};
+    const ls_status status = ls_buckets_open(graph, graph->variables.elements, how, &all);
     for (int s = 0; s < l->servers && !status && all.count; s++) {
         const ls_range range = ls_bucket_share(&all, 0, s, l->servers);
         add_range(l, s, range.first, range.count);
@@ -115,8 +117,8 @@ static ls_status cut_by_buckets(const ls_job *job, ls_ps_layout *l)
 {
     const ls_graph *graph = job->model->graph;
     ls_buckets buckets;
-    LS_TRY(ls_buckets_open(graph, graph->variables.elements, job->exchange.bucket_bytes, NULL,
-                           false, &buckets));
+    LS_TRY(ls_buckets_open(graph, graph->variables.elements,
+                           (ls_bucketing){.bytes = job->exchange.bucket_bytes}, &buckets));
     ls_status status =
         ls_allocate("ps", &l->pushed, l->range_count * buckets.count, sizeof *l->pushed);
     for (size_t i = 0; i < l->range_count * buckets.count && !status; i++) {

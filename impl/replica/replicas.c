@@ -12,6 +12,14 @@ int64_t ls_replicated_batch(const ls_job *job, int batch_kind)
     return batch_kind == LS_FULL ? job->batch : ls_job_tail(job);
 }
 
+ls_slice_options ls_replicated_slice(const ls_job *job, int d, int batch_kind)
+{
+    return (ls_slice_options){.batch = ls_replicated_batch(job, batch_kind),
+                              .number = d,
+                              .count = ls_job_replicas(job),
+                              .pieces = ls_job_pieces(job)};
+}
+
 /* The two slices share memory: the one with larger pieces is opened first. That can be the tail's:
  * of 5 replicas, one has 1 of 8 samples, but 2 of 7. */
 ls_status ls_replicated_open_slices(const ls_job *job, int number, const int *slots, ls_member *m)
@@ -19,14 +27,11 @@ ls_status ls_replicated_open_slices(const ls_job *job, int number, const int *sl
     ls_slice_options options[LS_BATCHES];
     int64_t rows[LS_BATCHES] = {0};
     for (int b = 0; b < LS_BATCHES; b++) {
-        options[b] = (ls_slice_options){.replica = m->replica,
-                                        .batch = ls_replicated_batch(job, b),
-                                        .number = number,
-                                        .count = ls_job_replicas(job),
-                                        .pieces = ls_job_pieces(job),
-                                        .slots = slots,
-                                        .synced = ls_replicated_syncs(job),
-                                        .comm = m->statistics_comm};
+        options[b] = ls_replicated_slice(job, number, b);
+        options[b].replica = m->replica;
+        options[b].slots = slots;
+        options[b].synced = ls_replicated_syncs(job);
+        options[b].comm = m->statistics_comm;
         if (options[b].batch)
             rows[b] = ls_slice_rows(job, &options[b]);
     }
@@ -59,10 +64,7 @@ size_t ls_replicated_sums(const ls_job *job, int number)
 
 int ls_replicated_before(const ls_job *job, int d, int batch_kind, int exchange)
 {
-    const ls_slice_options slice = {.batch = ls_replicated_batch(job, batch_kind),
-                                    .number = d,
-                                    .count = ls_job_replicas(job),
-                                    .pieces = ls_job_pieces(job)};
+    const ls_slice_options slice = ls_replicated_slice(job, d, batch_kind);
     int pieces = 0;
     for (int e = 0; e < exchange; e++) {
         int64_t piece, last;

@@ -24,6 +24,9 @@ bool ls_replicated_syncs(const ls_job *job);
 /** Size of the full batch or the tail; 0 if there is no tail. */
 int64_t ls_replicated_batch(const ls_job *job, int batch_kind);
 
+/** What replica d computes of a batch: batch, number, count and pieces (slice.h). */
+ls_slice_options ls_replicated_slice(const ls_job *job, int d, int batch_kind);
+
 /** Number of pieces of replica d's slice of a batch; 0 if it is empty. */
 int ls_replicated_pieces(const ls_job *job, int d, int batch_kind);
 

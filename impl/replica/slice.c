@@ -148,69 +148,55 @@ static ls_status build_back(ls_slice *s, int piece, int node)
     return build_pass(s, piece, node, LS_ACT_BACKWARD);
 }
 
-/* Feeds the next piece and runs its forward pass; pieces use the slots in turn. */
-static ls_status build_forward(ls_slice *s, int64_t piece, size_t index)
+/* Whether a bit of the gradient is flipped: of the first exchange. */
+static bool is_flipped(const ls_slice *s)
 {
-    const int nodes = s->options.replica->graph->count, p = s->piece_count;
-    LS_TRY(ls_slice_feed(s, piece, index, -1));
-    for (int n = 0; n < nodes; n++)
-        LS_TRY(build_pass(s, p, n, LS_ACT_FORWARD));
-    return LS_OK;
+    return s->options.replica->job->faults.flip_replica == s->options.replica->number;
 }
 
-/* As above, with its backward pass, and the weight passes of nodes that have a separate one. */
-static ls_status build_next(ls_slice *s, int64_t piece, size_t index)
+/* A piece's gradients that are final node by node: of an exchange alone or, of several, the last
+ * one's (`adds`), which are added to the others' at once. Its loss is added, too. */
+typedef enum final_by { BY_EXCHANGE, BY_NODE, BY_NODE_ADDED } final_by;
+
+/* Feeds the next piece, and runs its passes; pieces use the slots in turn. */
+static ls_status build_piece(ls_slice *s, int64_t piece, size_t level, final_by by)
 {
     const int nodes = s->options.replica->graph->count, p = s->piece_count;
-    LS_TRY(build_forward(s, piece, index));
-    for (int n = nodes; n-- > 0;)
+    LS_TRY(ls_slice_feed(s, piece, level, -1));
+    for (int n = 0; n < nodes; n++)
+        LS_TRY(build_pass(s, p, n, LS_ACT_FORWARD));
+    if (by == BY_NODE_ADDED || (by == BY_NODE && s->begun && s->chained))
+        LS_TRY(ls_slice_add_loss(s, 0, 1));
+    for (int n = nodes; n-- > 0;) {
+        ls_range final;
         LS_TRY(build_back(s, p, n));
-    for (int n = nodes; n-- > 0;)
+        if (!by || !ls_net_node_final(ls_slice_node_net(s, p, n), n, &final.first, &final.count))
+            continue;
+        if (by == BY_NODE_ADDED)
+            LS_TRY(ls_slice_add(s, LS_ACT_SUM, 0, level, final));
+        s->acts[s->act_count - 1].final = final;
+    }
+    for (int n = nodes; n-- > 0;) /* of nodes that have separate weight passes */
         if (ls_net_splits(ls_slice_node_net(s, p, n), n))
             LS_TRY(ls_slice_act_node(s, LS_ACT_WEIGHTS, p, n, LS_NET_WEIGHTS));
     return LS_OK;
 }
 
-static bool is_flipped(const ls_slice *s)
-{
-    return s->options.replica->job->faults.flip_replica == s->options.replica->number &&
-           s->piece_count;
-}
-
-/* A piece whose gradients are final node by node: of an exchange alone (level 0 or 1), or the last
- * one (1), whose gradients are added to the others' at once (`adds`). Its loss is added, too. */
-static ls_status build_by_node(ls_slice *s, int64_t piece, size_t level, bool adds)
-{
-    const int p = s->piece_count;
-    LS_TRY(build_forward(s, piece, level));
-    if (adds || s->begun)
-        LS_TRY(ls_slice_add_loss(s, 0, 1));
-    for (int n = s->options.replica->graph->count; n-- > 0;) {
-        ls_range final;
-        LS_TRY(build_back(s, p, n));
-        if (!ls_net_node_final(s->work[p], n, &final.first, &final.count))
-            continue;
-        if (adds)
-            LS_TRY(ls_slice_add(s, LS_ACT_SUM, 0, level, final));
-        s->acts[s->act_count - 1].final = final;
-    }
-    return LS_OK;
-}
-
-/* The work of an exchange. The last piece of a chain is added node by node. */
+/* The work of an exchange. */
 static ls_status build_sums(ls_slice *s, ls_slice_exchange *x)
 {
-    const bool flips = s->options.replica->job->faults.flip_replica == s->options.number;
-    const bool several = s->item_count > 1;
-    x->by_node = s->chained && s->item_count &&
-                 (x->number || (several && !s->options.replica->part && !flips));
+    const bool several = s->item_count > 1, flips = is_flipped(s) && !x->number;
+    x->by_node = s->item_count && !flips && (!several || (s->chained && !s->options.replica->part));
     const size_t end = s->item_count - (x->by_node ? 1 + several : 0);
     for (const ls_slice_item *i = s->items; i < s->items + end; i++)
-        LS_TRY(i->adds ? ls_slice_add_level(s, i->level) : build_next(s, i->of, i->level));
-    return x->by_node ? build_by_node(s, s->items[end].of, 1, !x->number) : LS_OK;
+        LS_TRY(i->adds ? ls_slice_add_level(s, i->level)
+                       : build_piece(s, i->of, i->level, BY_EXCHANGE));
+    return x->by_node ? build_piece(s, s->items[end].of, several || (s->chained && x->number),
+                                    several ? BY_NODE_ADDED : BY_NODE)
+                      : LS_OK;
 }
 
-/* Builds the acts up to an exchange. */
+/* Builds the acts up to an exchange. Gradients are final node by node, or behind the last act. */
 static ls_status build_exchange(ls_slice *s, ls_slice_exchange *x, int64_t rows)
 {
     const ls_replica *r = s->options.replica;
@@ -224,22 +210,9 @@ static ls_status build_exchange(ls_slice *s, ls_slice_exchange *x, int64_t rows)
     s->begun |= x->sums > 0;
     if (!x->number && !r->windows.gradients)
         LS_TRY(ls_slice_fault(s, (ls_range){0, r->elements}));
-    return LS_OK;
-}
-
-/* If an exchange has one piece without an injected fault, has windows, or adds its last piece's
- * node by node, gradients are final node by node; otherwise, after its last act. */
-static void end_exchange(ls_slice *s, const ls_slice_exchange *x)
-{
-    const ls_replica *r = s->options.replica;
-    const bool flipped = is_flipped(s) && !x->number;
-    const bool single = s->piece_count == s->piece + 1 && !flipped && !ls_slice_abreast(s);
-    for (size_t i = x->first; i < s->act_count && single; i++)
-        if (s->acts[i].kind == LS_ACT_BACKWARD)
-            ls_net_node_final(ls_slice_node_net(s, s->piece, s->acts[i].node), s->acts[i].node,
-                              &s->acts[i].final.first, &s->acts[i].final.count);
-    if (x->sums && !single && !x->by_node && !r->windows.gradients)
+    if (x->sums && !x->by_node && !r->windows.gradients)
         s->acts[s->act_count - 1].final = (ls_range){0, r->elements};
+    return LS_OK;
 }
 
 static ls_status build(ls_slice *s)
@@ -265,7 +238,6 @@ static ls_status build(ls_slice *s)
         if (rows || ls_slice_abreast(s)) /* without samples, too, a replica passes statistics on */
             LS_TRY(build_exchange(s, x, rows));
         x->end = s->act_count;
-        end_exchange(s, x);
         number += ls_slice_has_exchange(job, o->batch, o->count, e);
     }
     return LS_OK;
@@ -292,7 +264,7 @@ ls_status ls_slice_fault(ls_slice *s, ls_range range)
                                    .state = r->state,
                                    .step = r->job->faults.flip_step};
     ls_op *op = NULL;
-    if (!is_flipped(s))
+    if (!is_flipped(s) || !s->piece_count)
         return LS_OK;
     const ls_status status = r->kernels->table->flip_bit(r->kernels, &args, &op);
     return ls_slice_act_op(s, LS_ACT_FAULT, 0, status, op);

@@ -124,13 +124,12 @@ static ls_status add_gradients(const ls_job *job, ls_loads *loads)
 {
     const ls_mesh mesh = ls_job_mesh(job);
     const size_t parts = (size_t)(mesh.size[LS_STAGE] * mesh.size[LS_SLICE]);
-    const size_t bytes = job->exchange.bucket_bytes;
+    const size_t each = job->exchange.bucket_bytes;
+    const ls_bucketing how = {.bytes = each < SIZE_MAX / parts ? each * parts : SIZE_MAX};
     const ls_graph *graph = job->model->graph;
     ls_buckets buckets;
     LS_TRY(ls_allocate("step", &loads->hosts, LS_JOB_REPLICAS, sizeof *loads->hosts));
-    ls_status status =
-        ls_buckets_open(graph, graph->variables.elements,
-                        bytes < SIZE_MAX / parts ? bytes * parts : SIZE_MAX, NULL, false, &buckets);
+    ls_status status = ls_buckets_open(graph, graph->variables.elements, how, &buckets);
     for (size_t b = 0; b < buckets.count && !status; b++)
         status = add_bucket(job, &mesh, buckets.items[b].count, loads);
     ls_buckets_close(&buckets);

@@ -3,6 +3,7 @@
 #include "impl/step/plan/plan.h"
 
 #include "common/base/grow.h"
+#include "common/kernel/kernel_step.h"
 
 #include <stdlib.h>
 
@@ -85,7 +86,7 @@ int ls_step_plan_set(const ls_step_plan *plan, int member)
 
 int ls_step_plan_share(const ls_step_plan *plan, int member)
 {
-    return member / plan->mesh.places % plan->mesh.size[LS_MEMBER];
+    return member / plan->mesh.places % plan->sharers;
 }
 
 const ls_planned_group *ls_step_planned_group(const ls_step_plan *plan, int place)
@@ -96,7 +97,7 @@ const ls_planned_group *ls_step_planned_group(const ls_step_plan *plan, int plac
 ls_range ls_step_plan_bucket_share(const ls_step_plan *plan, int member, size_t b)
 {
     return ls_bucket_share(&ls_step_planned_group(plan, plan->members[member].place)->buckets, b,
-                           ls_step_plan_share(plan, member), plan->mesh.size[LS_MEMBER]);
+                           ls_step_plan_share(plan, member), plan->sharers);
 }
 
 const ls_graph_part *ls_step_plan_part(const ls_step_plan *plan, int member)
@@ -209,8 +210,7 @@ static ls_status plan_member(ls_step_plan *plan, int index)
     if (shadow) /* of each replica but the holder */
         m->device = number == plan->holder ? -1 : number_of(job, job->variable_device);
     const int chunks = ls_graph_part_chunks(ls_step_plan_part(plan, index));
-    const bool several = job->division.microbatches > 0 || job->gradients.windows;
-    for (int c = 0; c < chunks && plan->parts.count && several; c++)
+    for (int c = 0; c < chunks && plan->parts.count; c++)
         LS_TRY(ls_replicated_slots(job, replica, m->place / plan->parts.across, c, &m->slots[c]));
     return LS_OK;
 }
@@ -233,6 +233,7 @@ static ls_status plan_owners(ls_step_plan *plan)
     plan->total = end > plan->total ? end : plan->total;
     plan->parameters = job->parameters;
     plan->state = job->state;
+    plan->sharers = ls_step_plan_shares(plan) ? plan->mesh.size[LS_MEMBER] : 1;
     for (int i = 0; i < 2; i++) {
         all[i]->on[LS_STAGE] = all[i]->on[LS_SLICE] = LS_PLACED;
         if (ls_step_plan_two_ended(plan) || plan->holder >= 0)
@@ -310,12 +311,13 @@ static ls_status check_peers(const ls_step_plan *plan)
 ls_status ls_step_plan_buckets(const ls_job *job, const ls_graph_part *part, ls_buckets *out)
 {
     const ls_graph *graph = part ? part->graph : job->model->graph;
-    if (!part && (ls_job_fragments(job) > 1 || job->exchange.wire))
-        return ls_buckets_open_fragments(graph, job->exchange.bucket_bytes, ls_job_fragments(job),
-                                         job->exchange.wire == LS_WIRE_INT8 ? LS_WIRE_ROW : 0, out);
-    return ls_buckets_open(graph, part ? part->owned : graph->variables.elements,
-                           job->exchange.bucket_bytes, job->gradients.windows ? part : NULL,
-                           job->update.clip > 0, out);
+    ls_bucketing how = {.bytes = job->exchange.bucket_bytes,
+                        .block = job->update.clip > 0 ? LS_SQUARE_BLOCK : 0,
+                        .fragments = part ? 1 : ls_job_fragments(job),
+                        .chunks = job->gradients.windows ? part : NULL};
+    if (how.fragments > 1 || (!part && job->exchange.wire))
+        how.block = job->exchange.wire == LS_WIRE_INT8 ? LS_WIRE_ROW : 0;
+    return ls_buckets_open(graph, part ? part->owned : graph->variables.elements, how, out);
 }
 
 /* If a replica has q processes with c devices each, place m of replica d is in process d q + m /

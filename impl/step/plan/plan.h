@@ -92,6 +92,7 @@ typedef struct ls_step_plan {
     ls_planned_repeats repeats;
     ls_mesh mesh;                /**< a replica's places are consecutive members */
     ls_spread parameters, state; /**< the job's, and placed where the model is divided */
+    int sharers;                 /**< members of a set that share the update; 1 if none do */
     ls_ps_layout placed;         /**< which ranges owners have that do not compute; or all zero */
     ls_range owners;             /**< members with variables that are updated */
     int holder;                  /**< member that owns all variables, maybe one more; -1 if none */

@@ -133,7 +133,7 @@ int ls_shadow(ls_step *s, int replica)
 
 int64_t ls_shards_of(const ls_job *job, int batch_kind)
 {
-    return job->exact.on ? ls_job_shards(job, ls_replicated_batch(job, batch_kind)) : 0;
+    return ls_job_shards(job, ls_replicated_batch(job, batch_kind));
 }
 
 int64_t ls_step_shards(const ls_step *s)
@@ -200,16 +200,14 @@ ls_range ls_bucket(const ls_step *s, int b)
 {
     const ls_buckets *buckets = &s->plan->groups[ls_step_set_of(s->plan, &b)].buckets;
     const ls_range range = (size_t)b < buckets->count ? buckets->items[b] : ls_no_range;
-    const bool due = !ls_step_job(s)->update.period || ls_range_common(range, ls_step_due(s)).count;
-    return due ? range : ls_no_range;
+    return ls_range_common(range, ls_step_due(s)).count ? range : ls_no_range;
 }
 
 ls_range ls_share(const ls_step *s, int member, int b)
 {
     const ls_planned_group *g = ls_step_planned_group(s->plan, s->plan->members[member].place);
     const int at = b - g->before;
-    if (at < 0 || at >= (int)g->buckets.count)
+    if (at < 0 || at >= (int)g->buckets.count || !ls_bucket(s, b).count)
         return ls_no_range;
-    return ls_step_plan_shares(s->plan) ? ls_step_plan_bucket_share(s->plan, member, (size_t)at)
-                                        : ls_bucket(s, b);
+    return ls_step_plan_bucket_share(s->plan, member, (size_t)at);
 }

@@ -66,7 +66,7 @@ size_t ls_group_slots(const ls_step_plan *plan, const ls_planned_group *g, int m
     for (int kind = 0; kind < LS_BATCHES; kind++) {
         terms.count = 0;
         for (int e = 0; e < ls_slice_exchanges(job) && ls_shards_of(job, kind); e++)
-            ls_terms_take(&terms, set_of(plan, member, e), ls_shards_of(job, kind), NULL);
+            ls_terms_take(&terms, set_of(plan, member, e), ls_shards_of(job, kind));
     }
     return terms.slots;
 }
@@ -157,59 +157,32 @@ static ls_status bring(ls_step *s, const ls_call *c, int member, ls_brought *b, 
 
 /* ---- Exchanges of a step --------------------------------------------------------------------- */
 
-/* Steps that add the finished sums of an exchange to earlier ones. */
-typedef struct folding {
-    float *terms; /* slot 0, of the share */
-    size_t slot;  /* elements of a slot */
-    float *sums[LS_SUBTREES];
-    ls_sum_step *steps;
-    size_t count;
-    ls_status status;
-} folding;
+/* Where a member has slots of sums of its share of a bucket. */
+typedef struct slots {
+    float *first;
+    size_t count; /* elements from a slot to the next */
+} slots;
 
-static folding folding_at(const ls_step *s, int member, int bucket)
+static slots slots_of(const ls_step *s, int member, int bucket)
 {
     const int set = ls_step_plan_set(s->plan, member);
     const ls_planned_group *g = &s->plan->groups[set];
     const ls_end *end = &s->resources->ends[LS_GROUPS + set].items[member];
-    return (folding){.terms =
-                         (float *)end->terms + ls_group_share_before(g, (size_t)bucket, end->comm),
-                     .slot = ls_group_share_before(g, g->buckets.count, end->comm)};
+    return (slots){(float *)end->terms + ls_group_share_before(g, (size_t)bucket, end->comm),
+                   ls_group_share_before(g, g->buckets.count, end->comm)};
 }
 
-static float *slot_at(const folding *f, size_t slot)
+static float *slot_at(const slots *of, size_t slot)
 {
-    return f->terms + slot * f->slot;
+    return of->first + slot * of->count;
 }
 
-static void push(folding *f, ls_sum_step step)
-{
-    if (!f->status)
-        f->status = ls_grow("step", &f->steps, f->count, sizeof step);
-    if (!f->status)
-        f->steps[f->count++] = step;
-}
-
-static void take_sum(void *context, size_t slot, size_t sum)
-{
-    folding *f = context;
-    push(f, (ls_sum_step){slot_at(f, slot), f->sums[sum], NULL});
-}
-
-static void add_sum(void *context, size_t into, size_t from)
-{
-    folding *f = context;
-    push(f, (ls_sum_step){slot_at(f, into), slot_at(f, into), slot_at(f, from)});
-}
-
-/* Sets `terms` to the sums that are left over behind the exchange; with `visit`, tells what that
- * one changes. */
-static void find_terms(const ls_step *s, int member, const ls_term_visitor *visit, ls_terms *terms)
+/* Sets `terms` to the sums that are left over behind the exchange. */
+static void find_terms(const ls_step *s, int member, ls_terms *terms)
 {
     *terms = (ls_terms){0};
     for (int e = 0; e <= s->exchange; e++)
-        ls_terms_take(terms, set_of(s->plan, member, e), ls_step_shards(s),
-                      e == s->exchange ? visit : NULL);
+        ls_terms_take(terms, set_of(s->plan, member, e), ls_step_shards(s));
 }
 
 /* Appends what adds the finished sums of a member's share of a bucket to earlier exchanges' sums.
@@ -221,8 +194,9 @@ static ls_status fold_share(const ls_step *s, const ls_end *end, int member, con
     const ls_planned_group *g = &s->plan->groups[ls_step_plan_set(s->plan, member)];
     const ls_range share =
         ls_bucket_share(&g->buckets, (size_t)of->bucket, end->comm->rank, end->comm->size);
-    folding f = folding_at(s, member, of->bucket);
-    const ls_term_visitor visit = {take_sum, add_sum, &f};
+    const slots own = slots_of(s, member, of->bucket);
+    float *sums[LS_SUBTREES];
+    ls_sum_step steps[3 * LS_SUBTREES + 1];
     ls_terms terms;
     ls_replica_at at;
     ls_op *op;
@@ -230,17 +204,21 @@ static ls_status fold_share(const ls_step *s, const ls_end *end, int member, con
     if (!share.count)
         return LS_OK;
     LS_TRY(ls_replica_find(r, share, &at));
-    LS_TRY(ls_canonical_sums(end->comm, &b->args, f.sums, &count));
-    find_terms(s, member, &visit, &terms);
+    LS_TRY(ls_canonical_sums(end->comm, &b->args, sums, &count));
+    find_terms(s, member, &terms);
+    for (count = 0; count < terms.step_count; count++) {
+        const struct ls_term_step *step = &terms.steps[count];
+        float *slot = slot_at(&own, step->slot);
+        steps[count] = step->adds ? (ls_sum_step){slot, slot, slot_at(&own, step->from)}
+                                  : (ls_sum_step){slot, sums[step->from], NULL};
+    }
     if (ls_step_last_exchange(s) && s->plan->mesh.size[LS_GROUP] == 1)
-        push(&f, (ls_sum_step){(float *)r->gradients + at.gradients, slot_at(&f, terms.items[0].at),
-                               NULL});
-    if (!f.status && f.count)
-        f.status = ls_sums_make(r->device, "allreduce.terms", f.steps, f.count, share.count, &op);
-    if (!f.status && f.count)
-        f.status = ls_op_list_add(ops, op);
-    free(f.steps);
-    return f.status;
+        steps[count++] = (ls_sum_step){(float *)r->gradients + at.gradients,
+                                       slot_at(&own, terms.items[0].at), NULL};
+    if (!count)
+        return LS_OK;
+    LS_TRY(ls_sums_make(r->device, "allreduce.terms", steps, count, share.count, &op));
+    return ls_op_list_add(ops, op);
 }
 
 /* Appends what adds the gradients of an exchange to earlier ones, in fast mode, for a bucket, or
@@ -292,11 +270,11 @@ static ls_status bring_share(ls_step *s, const ls_call *c, int member, ls_brough
     LS_TRY(ls_replica_find(r, of->range, &at));
     b->args.shards = ls_step_shards(s);
     if (ls_step_folds(ls_step_job(s))) {
-        const folding f = folding_at(s, member, of->bucket);
+        const slots own = slots_of(s, member, of->bucket);
         ls_terms terms;
-        find_terms(s, member, NULL, &terms);
+        find_terms(s, member, &terms);
         for (; b->args.sum_count < terms.count; b->args.sum_count++)
-            b->sums[b->args.sum_count] = slot_at(&f, terms.items[b->args.sum_count].at);
+            b->sums[b->args.sum_count] = slot_at(&own, terms.items[b->args.sum_count].at);
         b->args.sums = b->sums;
     } else if (b->args.shards) {
         const ls_buckets *buckets = &s->plan->groups->buckets;
@@ -338,24 +316,21 @@ static void append_bucket(ls_step *s, int group, ls_half half, reduced_kind what
         append(s, group, half, &of);
 }
 
-/* Appends a task that sets an empty slice's gradient to 0; `canonical` does not need it. */
-static void append_zeros(ls_step *s, int member, ls_range range)
-{
-    const ls_replica *r = ls_step_replica(s, member);
-    const reduced of = {.what = GRADIENTS, .range = range};
-    const ls_fill_args fill = {.count = (int64_t)range.count, .y = brought_at(s, member, &of)};
-    ls_op *op = NULL;
-    ls_status status = r->kernels->table->fill(r->kernels, &fill, &op);
-    ls_task_of_op(s->program, "zeros", member, range, op, status);
-}
-
-/* Empty slices' gradients become 0. */
+/* Empty slices' gradients become 0; `canonical` does not need it. */
 static void fill_empty(ls_step *s, int set, int b)
 {
     const ls_channel *c = &s->plan->lanes.channels[LS_GROUPS + set];
-    for (int i = 0; i < c->local_count && !ls_step_job(s)->exact.on; i++)
-        if (!ls_slice_sums(ls_step_member(s, c->local[i])->slice[s->batch_kind], s->exchange))
-            append_zeros(s, c->local[i], s->plan->groups[set].buckets.items[b]);
+    const reduced of = {.what = GRADIENTS, .range = s->plan->groups[set].buckets.items[b]};
+    for (int i = 0; i < c->local_count && !ls_step_shards(s); i++) {
+        ls_kernels *k = ls_step_replica(s, c->local[i])->kernels;
+        const ls_fill_args fill = {.count = (int64_t)of.range.count,
+                                   .y = brought_at(s, c->local[i], &of)};
+        ls_op *op = NULL;
+        if (ls_slice_sums(ls_step_member(s, c->local[i])->slice[s->batch_kind], s->exchange))
+            continue;
+        const ls_status status = k->table->fill(k, &fill, &op);
+        ls_task_of_op(s->program, "zeros", c->local[i], of.range, op, status);
+    }
 }
 
 /* Moves a bucket, in all sets that have it, from how members have it to how they need it. Where

@@ -41,31 +41,15 @@ static ls_status make(ls_step *s, const ls_call *call, int member, ls_brought *b
                       ls_op_list *ops)
 {
     const gathered *of = call->of;
-    const ls_end *end = &s->resources->ends[call->channel].items[member];
+    ls_comm *comm = s->resources->ends[call->channel].items[member].comm;
     const ls_replica *r = ls_step_replica(s, member);
-    const int n = end->comm->size, me = end->comm->rank;
-    const ls_range own = share_of(of, me, n);
+    const ls_range own = share_of(of, comm->rank, comm->size);
     (void)brought;
     if (r->windows.parameters && own.count)
         LS_TRY(round_share(r, of, own, ops));
-    for (int k = 1; k < n; k++) {
-        const int to = (me + k) % n, from = (me - k + n) % n;
-        const ls_range theirs = share_of(of, from, n);
-        const ls_exchange exchange = {.bytes = true,
-                                      .to = own.count ? to : -1,
-                                      .send = (const float *)(void *)copies_at(r, of, own),
-                                      .send_count = own.count * sizeof(uint16_t),
-                                      .from = theirs.count ? from : -1,
-                                      .receive = (float *)(void *)copies_at(r, of, theirs),
-                                      .receive_count = theirs.count * sizeof(uint16_t)};
-        ls_op *op;
-        if (!own.count && !theirs.count)
-            continue;
-        LS_TRY(ls_comm_exchange(end->comm, &exchange, &op));
-        op->use = LS_TIME_COMMUNICATION;
-        LS_TRY(ls_op_list_add(ops, op));
-    }
-    return LS_OK;
+    const ls_rounded whole = {copies_at(r, of, of->buckets->items[of->bucket]),
+                              of->buckets->extents[of->bucket], NULL};
+    return ls_rounded_sum(comm, r->kernels, LS_ALL_GATHER, &whole, ops);
 }
 
 void ls_step_gather_copies(ls_step *s, int group, int b)

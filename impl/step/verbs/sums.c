@@ -99,10 +99,7 @@ size_t ls_sums_scratch(const ls_step_plan *plan, int member, const ls_end *end)
     const ls_job *job = plan->job;
     size_t most = 0;
     for (int b = 0; b < LS_BATCHES; b++) {
-        const ls_slice_options slice = {.batch = ls_replicated_batch(job, b),
-                                        .number = plan->members[member].replica,
-                                        .count = plan->mesh.replicas,
-                                        .pieces = ls_job_pieces(job)};
+        const ls_slice_options slice = ls_replicated_slice(job, plan->members[member].replica, b);
         const int64_t rows = slice.batch ? ls_slice_rows(job, &slice) : 0;
         for (int n = 0; n < plan->parts.whole->count && rows; n++) {
             const size_t need = scratch_of(plan, n, rows, end);

@@ -15,11 +15,12 @@ static bool is_taken(const ls_terms *t, size_t slot)
     return false;
 }
 
-void ls_terms_take(ls_terms *t, ls_rank_group of, int64_t shards, const ls_term_visitor *visit)
+void ls_terms_take(ls_terms *t, ls_rank_group of, int64_t shards)
 {
     ls_subtree nodes[LS_SUBTREES];
     ls_addition added[LS_SUBTREES];
     const size_t count = ls_canonical_subtrees(of.group, of.groups, shards, nodes);
+    t->step_count = 0;
     for (size_t k = 0; k < count; k++) {
         size_t slot = 0, sums = 0;
         while (is_taken(t, slot))
@@ -27,10 +28,8 @@ void ls_terms_take(ls_terms *t, ls_rank_group of, int64_t shards, const ls_term_
         t->slots = slot < t->slots ? t->slots : slot + 1;
         t->items[t->count++] = (ls_term){nodes[k], slot};
         t->count = ls_fold(t->items, t->count, shards, added, &sums);
-        if (!visit)
-            continue;
-        visit->take(visit->context, slot, k);
+        t->steps[t->step_count++] = (struct ls_term_step){false, slot, k};
         for (size_t i = 0; i < sums; i++)
-            visit->add(visit->context, added[i].into, added[i].from);
+            t->steps[t->step_count++] = (struct ls_term_step){true, added[i].into, added[i].from};
     }
 }

@@ -18,18 +18,18 @@ typedef struct ls_buckets {
     int *chunk;         /**< [count] chunk of each bucket; NULL if the part has one */
 } ls_buckets;
 
-/** How buckets are cut. */
+/** How buckets are cut. Variable k of K is in fragment floor(k fragments / K). */
 typedef struct ls_bucketing {
-    size_t bytes;  /**< all but the last have as many; 0: a variable; SIZE_MAX: all */
-    size_t block;  /**< shares are cut between blocks of a variable; 0: anywhere */
-    int fragments; /**< variable k of K is in fragment floor(k fragments / K); 0 means 1 */
+    size_t bytes;                /**< all but the last have as many; 0: a variable; SIZE_MAX: all */
+    size_t block;                /**< shares are cut between blocks of a variable; 0: anywhere */
+    int fragments;               /**< none has variables of two; 0 means one */
     const ls_graph_part *chunks; /**< NULL means one chunk */
 } ls_bucketing;
 
 /**
  * Divides the variables in the first `elements` elements (float32) into buckets of whole variables,
- * none of them in two fragments or chunks. If a place's slices are not as large as other places', a
- * bucket also ends where variables that all places have begin or end.
+ * none of them in two chunks. If a place's slices are not as large as other places', a bucket also
+ * ends where variables that all places have begin or end.
  */
 ls_status ls_buckets_open(const ls_graph *graph, size_t elements, ls_bucketing how,
                           ls_buckets *out);

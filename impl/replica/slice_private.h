@@ -41,7 +41,7 @@ typedef struct ls_slice_item {
 
 struct ls_slice {
     ls_slice_options options;
-    bool chained;         /* pieces are added one after the other; else up a tree, or not at all */
+    bool chained;         /* pieces' gradients are added one after the other */
     int64_t pieces;       /* of the whole batch: S', or n x m */
     int64_t first, last;  /* pieces [first, last) belong to the exchange that is built */
     ls_slice_item *items; /* [item_count] its work; pieces without samples are left out */

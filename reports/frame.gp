@@ -1,6 +1,6 @@
 # What all pictures have, narrow enough for a phone or a printed column: the terminal, texts, margins and legend.
 # Before it, bench/report/draw.c sets
-#   KIND svg, png or pdf; NAME; LETTERS: how much larger letters are than usual
+#   KIND svg, png or pdf; NAME, '' for standard output; LETTERS: how much larger letters are than usual
 #   TITLE, SUB, FOOT: texts in lines, and how many: TITLE_LINES, ..; X, Y: labels of the axes; UNIT: of y
 #   LOG_X, LOG_Y: 1 if an axis is to be logarithmic
 #   S series: NAMES, STYLES, VARIANTS, PREDICTED, LENGTHS (points) of each; LONGEST: characters of a name
@@ -38,7 +38,7 @@ do for [i = 1:S] {
 }
 
 WIDTH = 440
-COLUMNS = LONGEST * LETTERS > 30 ? 1 : LONGEST * LETTERS > 13 ? 2 : 3
+COLUMNS = LONGEST * LETTERS > 28 ? 1 : LONGEST * LETTERS > 13 ? 2 : 3
 ROWS = (S + COLUMNS - 1) / COLUMNS
 HEAD = 17 + 19 * TITLE_LINES + 15 * SUB_LINES - 2
 TOP = HEAD + 14 * ROWS + 28
@@ -59,7 +59,7 @@ if (KIND eq 'pdf') {
     set terminal pdfcairo size 8.6cm,(HEIGHT*CM*LETTERS)cm font 'Arial,12' fontscale 0.43*LETTERS lw 0.7 ps 1.1 \
         noenhanced background '#ffffff'
 }
-eval sprintf("set output '%s.%s'", NAME, KIND)
+if (NAME ne '') { eval sprintf("set output '%s.%s'", NAME, KIND) }
 set border 3 lc rgb '#767676'
 set tics nomirror font ',11' textcolor rgb '#222222' scale 0.5
 unset mxtics

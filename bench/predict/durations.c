@@ -10,7 +10,6 @@
 #include "common/base/grow.h"
 
 #include <math.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -203,39 +202,25 @@ static ls_status read_spread(const char *path, const json_t *spread, ls_duration
     return LS_OK;
 }
 
-/* The times by name. */
-static const struct {
-    const char *name;
-    size_t offset;
-} message_times[] = {{"wake_ns", offsetof(ls_message_times, wake_ns)},
-                     {"late_ns", offsetof(ls_message_times, late_ns)},
-                     {"within_ns", offsetof(ls_message_times, within_ns)},
-                     {"between_ns", offsetof(ls_message_times, between_ns)}};
-enum { MESSAGE_TIMES = sizeof message_times / sizeof *message_times };
-
-static double *times_of(ls_message_times *m, size_t number)
-{
-    return (double *)((char *)m + message_times[number].offset); // NOLINT
-}
-
 static ls_status read_messages(const char *path, const json_t *messages, ls_durations *out)
 {
     size_t i;
     json_t *item;
     json_array_foreach(messages, i, item)
     {
-        ls_message_times one = {.per_core =
-                                    (int)json_integer_value(json_object_get(item, "per_core"))};
-        for (size_t k = 0; k < MESSAGE_TIMES; k++)
-            for (size_t slept = 0; slept < LS_SLEPT; slept++) {
-                const json_t *ns =
-                    json_array_get(json_object_get(item, message_times[k].name), slept);
-                if (!json_is_number(ns) || json_number_value(ns) < 0 || one.per_core < 1)
-                    return refuse(
-                        path,
-                        "an element of its list messages needs per_core from 1, and times from 0");
-                times_of(&one, k)[slept] = json_number_value(ns);
-            }
+        ls_message_times one = {0};
+        double *const wake = one.wake_ns, *const late = one.late_ns;
+        double *const within = one.within_ns, *const between = one.between_ns, least = 0;
+        const int failed =
+            json_unpack(item, "{s:i,s:[F,F,F],s:[F,F,F],s:[F,F,F],s:[F,F,F]}", "per_core",
+                        &one.per_core, "wake_ns", &wake[0], &wake[1], &wake[2], "late_ns", &late[0],
+                        &late[1], &late[2], "within_ns", &within[0], &within[1], &within[2],
+                        "between_ns", &between[0], &between[1], &between[2]);
+        for (size_t k = 0; k < LS_SLEPT; k++)
+            least = fmin(least, fmin(fmin(wake[k], late[k]), fmin(within[k], between[k])));
+        if (failed || least < 0 || one.per_core < 1)
+            return refuse(
+                path, "an element of its list messages needs per_core from 1, and times from 0");
         LS_TRY(ls_grow("durations", &out->messages, out->message_count, sizeof *out->messages));
         out->messages[out->message_count++] = one;
     }
@@ -291,11 +276,12 @@ ls_status ls_durations_write(const char *path, const ls_durations *d)
                   "messages", messages, "spread", ls_reals(d->spread, d->spread_count),
                   "operations", operations);
     for (size_t i = 0; i < d->message_count; i++) {
-        ls_message_times *m = &d->messages[i];
-        json_t *one = json_pack("{s:i}", "per_core", m->per_core);
-        for (size_t k = 0; k < MESSAGE_TIMES; k++)
-            json_object_set_new(one, message_times[k].name, ls_reals(times_of(m, k), LS_SLEPT));
-        json_array_append_new(messages, one);
+        const ls_message_times *m = &d->messages[i];
+        json_array_append_new(messages, json_pack("{s:i,s:o,s:o,s:o,s:o}", "per_core", m->per_core,
+                                                  "wake_ns", ls_reals(m->wake_ns, LS_SLEPT),
+                                                  "late_ns", ls_reals(m->late_ns, LS_SLEPT),
+                                                  "within_ns", ls_reals(m->within_ns, LS_SLEPT),
+                                                  "between_ns", ls_reals(m->between_ns, LS_SLEPT)));
     }
     for (size_t i = 0; i < d->count; i++)
         json_array_append_new(operations, json_pack("{s:s,s:f,s:f,s:f}", "name", d->items[i].name,

@@ -260,44 +260,33 @@ static ls_status measure_slept(const ls_machine *machine, int cores, int slept,
 enum { TURNS = 12 };
 static const double busy_ns = 24e6, first_ns = 3e6, least_turn_ns = 1e5;
 
-/* An operation that computes until a time, or sleeps until one and notes how late it wakes up. */
-typedef struct until_op {
+/* An operation that computes until a time. */
+typedef struct busy {
     ls_op op;
     uint64_t until_ns;
-    double late_ns;
-} until_op;
+} busy;
 
 static ls_status compute_until(ls_op *op, ls_queue *queue)
 {
     (void)queue;
-    while (ls_clock_ns() < ((until_op *)op)->until_ns) {
+    while (ls_clock_ns() < ((busy *)op)->until_ns) {
     }
-    return LS_OK;
-}
-
-static ls_status sleep_until(ls_op *op, ls_queue *queue)
-{
-    until_op *u = (until_op *)op;
-    (void)queue;
-    ls_clock_sleep_until(u->until_ns);
-    u->late_ns = (double)ls_clock_ns() - (double)u->until_ns;
     return LS_OK;
 }
 
 /* How late a thread wakes up whose core another one computes on. */
 static ls_status take_turns(const station *s, double late_ns[TURNS])
 {
-    until_op computes = {.op = {.name = "compute", .run = compute_until}};
-    until_op sleeps = {.op = {.name = "sleep", .run = sleep_until}};
+    busy computes = {.op = {.name = "compute", .run = compute_until}};
+    mark sleeps;
     for (int i = 0; i < TURNS; i++) {
-        const uint64_t begin_ns = ls_clock_ns();
-        sleeps.until_ns = begin_ns + (uint64_t)(first_ns * (1 + (double)i / TURNS));
-        computes.until_ns = begin_ns + (uint64_t)busy_ns;
+        begin_mark(&sleeps, first_ns * (1 + (double)i / TURNS));
+        computes.until_ns = ls_clock_ns() + (uint64_t)busy_ns;
         LS_TRY(ls_queue_enqueue(s->queues[1], &sleeps.op));
         LS_TRY(ls_queue_enqueue(s->queues[0], &computes.op));
         LS_TRY(ls_queue_sync(s->queues[0]));
         LS_TRY(ls_queue_sync(s->queues[1]));
-        late_ns[i] = sleeps.late_ns;
+        late_ns[i] = sleeps.late_ns[0];
     }
     return LS_OK;
 }
@@ -311,10 +300,8 @@ static ls_status measure_turn(const ls_machine *machine, double *out)
         status = take_turns(&s, late_ns);
     close_station(&s);
     ls_device_close(s.device);
-    double sum = 0;
-    for (int i = 0; i < TURNS; i++)
-        sum += late_ns[i];
-    *out = fmax(sum / TURNS, least_turn_ns); /* some wake up at once, others a turn later */
+    *out = fmax(ls_statistics_mean(late_ns, TURNS),
+                least_turn_ns); /* some wake up at once, others a turn later */
     return status;
 }
 

@@ -61,9 +61,6 @@ ls_status ls_predictor_open(const ls_prediction_request *request, ls_predictor *
                           .devices_per_host = request->devices_per_host,
                           .level = (ls_expansion)request->collectives,
                           .draws = request->draws,
-                          .trace = request->trace,
-                          .goal = request->goal,
-                          .chakra = request->chakra,
                           .memory_limit = SIZE_MAX};
     if (request->platform)
         LS_TRY(ls_platform_parse(request->platform, &out->platform));

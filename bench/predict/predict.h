@@ -22,9 +22,6 @@ typedef struct ls_predictor {
     int devices_per_host;
     ls_expansion level;
     int draws;                 /**< 0 means as many as fit the number of devices */
-    const char *goal;          /**< file for the graph; NULL if none */
-    const char *chakra;        /**< folder for it, as Chakra traces; NULL if none */
-    const char *trace;         /**< file for the counted steps of a play; NULL if none */
     const ls_platform *others; /**< [other_count] platforms that are played, too; borrowed */
     size_t other_count;
     ls_engine engine;
@@ -62,7 +59,8 @@ typedef struct ls_predicted {
     double *step_ms; /**< [draws, steps] counted steps */
     size_t draws, steps;
     double *mean_ms, *median_ms; /**< [draws] of each draw's steps */
-    double busy_ms;              /**< delays of all devices in all counted steps of all draws */
+    double all_ms;               /**< counted steps of all draws */
+    double busy_ms;              /**< delays of all devices in them */
     double *uses_ns;             /**< [devices, LS_TIME_USES] of a pipeline, the same by use */
     size_t activities;           /**< delays and messages of all steps of a draw */
     ls_traffic sent, formula;    /**< of a step */

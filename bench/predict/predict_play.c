@@ -111,11 +111,13 @@ static ls_status take_draw(const ls_unrolled *u, const double *end_ns, size_t wa
 {
     double *step_ms = out->step_ms + number * out->steps;
     take_steps(u, end_ns, warmup, out->steps, room->ends, step_ms);
-    for (size_t i = 0; i < out->steps; i++)
+    for (size_t i = 0; i < out->steps; i++) {
+        out->all_ms += step_ms[i];
         if (!isfinite(step_ms[i]))
             return ls_fail(LS_CODE_MISSING, "predict", "times",
                            "are too large to compute with; use a higher rate in --durations, or a "
                            "smaller factor in --slowdown");
+    }
     memcpy(room->sorted, step_ms, out->steps * sizeof(double));
     out->mean_ms[number] = ls_statistics_mean(step_ms, out->steps);
     out->median_ms[number] = ls_statistics_median(room->sorted, out->steps);
@@ -193,7 +195,8 @@ static ls_unroll unroll_options(const ls_predictor *p, const ls_plan_of_case *pl
                        .level = p->level,
                        .most = LS_ACTIVITIES_MOST,
                        .steps = (uint64_t)(plan->warmup + plan->timed),
-                       .labelled = p->trace || p->goal || p->chakra || ls_plan_is_pipeline(plan),
+                       .labelled = p->request->trace || p->request->goal || p->request->chakra ||
+                                   ls_plan_is_pipeline(plan),
                        .warmup = (uint64_t)plan->warmup};
 }
 
@@ -225,23 +228,25 @@ static ls_status play_other(const ls_predictor *p, const ls_plan_of_case *plan,
 }
 
 /* For other simulators, which have no flows. */
-static ls_status write_graph(const ls_predictor *p, const ls_play *play, ls_predicted *out)
+static ls_status write_graph(const ls_prediction_request *files, const ls_play *play,
+                             ls_predicted *out)
 {
     for (size_t n = 0; n < play->graph->count; n++)
         if (play->graph->nodes[n].to >= 0 && play->graph->nodes[n].rounds > 1)
-            return ls_fail(LS_CODE_USAGE, p->goal ? "option --goal" : "option --chakra",
-                           p->goal ? p->goal : p->chakra,
+            return ls_fail(LS_CODE_USAGE, files->goal ? "option --goal" : "option --chakra",
+                           files->goal ? files->goal : files->chakra,
                            "records each message separately; add --collectives messages");
-    if (p->goal)
-        out->unsaved = ls_goal_write(p->goal, play);
-    if (p->chakra)
-        out->unsaved = ls_status_first(out->unsaved, ls_chakra_write(p->chakra, play));
+    if (files->goal)
+        out->unsaved = ls_goal_write(files->goal, play);
+    if (files->chakra)
+        out->unsaved = ls_status_first(out->unsaved, ls_chakra_write(files->chakra, play));
     return LS_OK;
 }
 
 ls_status ls_predictor_play(const ls_predictor *p, const ls_plan_of_case *plan,
                             const ls_played_run *run, ls_predicted *out)
 {
+    const ls_prediction_request *files = p->request;
     /* the mean of the counted steps, which are whole periods */
     ls_traffic sum = {0};
     for (int64_t s = plan->warmup; s < plan->warmup + plan->timed; s++)
@@ -277,14 +282,14 @@ ls_status ls_predictor_play(const ls_predictor *p, const ls_plan_of_case *plan,
     if (p->other_count)
         LS_TRY(ls_formulas_move(&unrolled.formulas, &unrolled.graph, &p->platform,
                                 p->devices_per_host));
-    if (p->goal || p->chakra)
-        LS_TRY(write_graph(p, &play, out));
-    if (!p->trace)
+    if (files->goal || files->chakra)
+        LS_TRY(write_graph(files, &play, out));
+    if (!files->trace)
         return LS_OK;
     draw(p, what.durations, &play, 0, 0, true, (size_t)(plan->warmup + plan->timed), room.factors);
     LS_TRY(ls_engine_play(p->engine, &play, room.end_ns)); /* once more, with median durations */
-    out->unsaved = ls_status_first(out->unsaved,
-                                   ls_virtual_trace_write(p->trace, &play, ls_step_run_of(run->run),
-                                                          room.end_ns, (uint32_t)plan->warmup));
+    out->unsaved = ls_status_first(
+        out->unsaved, ls_virtual_trace_write(files->trace, &play, ls_step_run_of(run->run),
+                                             room.end_ns, (uint32_t)plan->warmup));
     return LS_OK;
 }

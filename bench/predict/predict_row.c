@@ -71,13 +71,10 @@ static void put_kind(json_t *row, const ls_predictor *predictor, const ls_plan_o
     const size_t at_once = p->devices < hosts ? p->devices : hosts;
     const int cores =
         ls_durations_cores(ls_predictor_durations(predictor, plan), predictor->devices_per_host);
-    double all_ms = 0;
-    for (size_t i = 0; i < p->draws * p->steps; i++)
-        all_ms += p->step_ms[i];
-    if (!cores || !(all_ms > 0))
+    if (!cores || !(p->all_ms > 0))
         return;
     ls_put_prediction_shared(row, at_once > (size_t)cores);
-    ls_put_prediction_computing(row, p->busy_ms / all_ms / (double)p->devices);
+    ls_put_prediction_computing(row, p->busy_ms / p->all_ms / (double)p->devices);
 }
 
 static void put_prediction(json_t *row, const ls_predictor *predictor, const ls_plan_of_case *plan,
@@ -120,22 +117,19 @@ static ls_status put_pipeline(json_t *row, const ls_plan_of_case *plan, const ls
 {
     const ls_schedule schedule = ls_replicated_schedule(&plan->job, 0, LS_FULL);
     const size_t stages = (size_t)schedule.stages, steps = p->draws * p->steps;
-    double all_ms = 0;
     ls_auto ls_time_profile *profiles = NULL;
     ls_bubble bubble;
     LS_TRY(ls_allocate("predict", &profiles, stages, sizeof *profiles));
-    for (size_t i = 0; i < steps; i++)
-        all_ms += p->step_ms[i];
     for (size_t s = 0; s < stages; s++) {
         uint64_t busy = 0;
         for (int use = 0; use < LS_TIME_USES; use++)
             busy += profiles[s].ns[use] =
                 (uint64_t)llround(p->uses_ns[s * LS_TIME_USES + (size_t)use] / (double)steps);
-        const uint64_t all = (uint64_t)llround(all_ms * 1e6 / (double)steps);
+        const uint64_t all = (uint64_t)llround(p->all_ms * 1e6 / (double)steps);
         profiles[s].ns[LS_TIME_IDLE] += all > busy ? all - busy : 0;
     }
     LS_TRY(ls_bubble_measure(&schedule, profiles, &bubble));
-    if (all_ms > 0)
+    if (p->all_ms > 0)
         ls_row_put_pipeline(row, &plan->job, &bubble);
     return LS_OK;
 }

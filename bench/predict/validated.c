@@ -2,11 +2,12 @@
 /* Validated rows; see validated.h. */
 #include "bench/predict/validated.h"
 
-#include "bench/output/format.h"
+#include "bench/output/document.h"
 #include "bench/output/row_same.h"
 #include "bench/rows/put.h"
 #include "bench/statistics/statistics.h"
 #include "common/base/grow.h"
+#include "template_validated.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -277,67 +278,39 @@ ls_regret ls_validations_regret(const ls_validations *v)
 
 /* ---- Printing ------------------------------------------------------------------------------- */
 
-static double error_of(const ls_validation *one)
+/* {line, strategy, devices}: `line` is what JSON lines have. */
+static json_t *print_of(const ls_validation *one, bool held)
 {
-    return one->predicted_ms / one->measured_ms - 1;
-}
-
-static bool has_held(const ls_validation *one)
-{
-    return one->low_ms <= one->measured_ms && one->measured_ms <= one->high_ms;
-}
-
-static void print_one(const ls_validation *one, bool json, FILE *stream)
-{
-    if (!json) {
-        fprintf(stream, "%-16s %7zu %12.4f %12.4f %+8.2f%% %12.4f %12.4f  %s\n", one->strategy,
-                one->devices, one->predicted_ms, one->measured_ms, 100 * error_of(one), one->low_ms,
-                one->high_ms, has_held(one) ? "yes" : "no");
-        return;
-    }
-    json_auto_t *line =
-        json_pack("{s:O?,s:f,s:f,s:f,s:[f,f],s:b}", "case", ls_row_group(one->row, LS_G_case),
-                  "predicted_ms", one->predicted_ms, "measured_ms", one->measured_ms, "error",
-                  error_of(one), "ci95", one->low_ms, one->high_ms, "held", has_held(one));
-    if (ls_row_has(one->row, LS_F_prediction_shared)) {
-        json_object_set_new(line, "shared",
-                            json_boolean(ls_row_true(one->row, LS_F_prediction_shared)));
-        json_object_set_new(line, "busy", json_boolean(ls_validated_busy(one->row)));
-    }
-    json_dumpf(line, stream, JSON_COMPACT);
-    fputc('\n', stream);
-}
-
-static void print_summary(double *errors, size_t count, size_t held, bool json, FILE *stream)
-{
-    const double median = count ? ls_statistics_median(errors, count) : 0;
-    const double largest = count ? errors[count - 1] : 0;
-    const double share = count ? (double)held / (double)count : 0;
-    if (json)
-        fprintf(stream,
-                "{\"summary\":{\"rows\":%zu,\"median_error\":%.6f,\"largest_error\":%.6f,"
-                "\"held\":%.4f}}\n",
-                count, median, largest, share);
-    else
-        fprintf(stream,
-                "%zu rows validated: median error %.2f%%, largest %.2f%%; %.0f%% of the intervals "
-                "held\n",
-                count, 100 * median, 100 * largest, 100 * share);
+    json_t *line = json_pack(
+        "{s:O?,s:f,s:f,s:f,s:[f,f],s:b}", "case", ls_row_group(one->row, LS_G_case), "predicted_ms",
+        one->predicted_ms, "measured_ms", one->measured_ms, "error",
+        one->predicted_ms / one->measured_ms - 1, "ci95", one->low_ms, one->high_ms, "held", held);
+    if (ls_row_has(one->row, LS_F_prediction_shared))
+        json_object_update_new(line, json_pack("{s:b,s:b}", "shared",
+                                               ls_row_true(one->row, LS_F_prediction_shared),
+                                               "busy", ls_validated_busy(one->row)));
+    return json_pack("{s:o,s:s,s:I}", "line", line, "strategy", one->strategy, "devices",
+                     (json_int_t)one->devices);
 }
 
 void ls_validations_print(const ls_validations *v, size_t first, bool json, FILE *stream)
 {
-    double *errors = calloc(v->count + 1, sizeof *errors);
-    size_t count = 0, held = 0;
-    if (!json)
-        fprintf(stream, "%-16s %7s %12s %12s %9s %12s %12s  %s\n", "strategy", "devices",
-                "predicted ms", "measured ms", "error", "from", "to", "held");
-    for (size_t i = first; errors && i < v->count; i++) {
-        print_one(&v->items[i], json, stream);
-        errors[count++] = fabs(error_of(&v->items[i]));
-        held += has_held(&v->items[i]);
+    ls_auto double *errors = calloc(v->count + 1, sizeof *errors);
+    json_t *rows = json_array();
+    const size_t count = errors ? v->count - first : 0;
+    double held = 0;
+    for (size_t i = 0; i < count; i++) {
+        const ls_validation *one = &v->items[first + i];
+        const bool holds = one->low_ms <= one->measured_ms && one->measured_ms <= one->high_ms;
+        json_array_append_new(rows, print_of(one, holds));
+        errors[i] = fabs(one->predicted_ms / one->measured_ms - 1);
+        held += holds;
     }
-    if (errors)
-        print_summary(errors, count, held, json, stream);
-    free(errors);
+    const double median = count ? ls_statistics_median(errors, count) : 0;
+    json_auto_t *all =
+        json_pack("{s:o,s:{s:I,s:f,s:f,s:f}}", "rows", rows, "summary", "rows", (json_int_t)count,
+                  "median_error", median, "largest_error", count ? errors[count - 1] : 0.0, "held",
+                  count ? held / (double)count : 0.0);
+    ls_status_free(
+        ls_document_write(ls_template_validated, all, json ? "jsonl" : "table", NULL, stream));
 }

@@ -36,24 +36,21 @@ bool ls_validated_busy(const json_t *row)
            messages > most_messages * devices * ls_row_real(row, LS_F_time_step_ms_median);
 }
 
-static bool is_true(const json_t *row, const char *key)
-{
-    return json_is_true(json_object_get(row, key));
-}
-
 double ls_validated_error(const json_t *table, bool shared, bool busy, const char *without,
                           size_t *count)
 {
     double *errors = calloc(json_array_size(table) + 1, sizeof *errors), error = 0;
     *count = 0;
     for (size_t i = 0; errors && i < json_array_size(table); i++) {
-        const json_t *row = json_array_get(table, i);
-        const char *machine = json_string_value(json_object_get(row, "machine"));
-        if (is_true(row, "shared") != shared || (shared && is_true(row, "busy") != busy) ||
-            (without && machine && strcmp(machine, without) == 0))
-            continue;
-        errors[(*count)++] = fabs(log(json_number_value(json_object_get(row, "measured_ms")) /
-                                      json_number_value(json_object_get(row, "predicted_ms"))));
+        const char *machine = "";
+        double predicted_ms, measured_ms;
+        int is_shared = 0, is_busy = 0;
+        if (json_unpack(json_array_get(table, i), "{s?b,s?b,s?s,s:F,s:F}", "shared", &is_shared,
+                        "busy", &is_busy, "machine", &machine, "predicted_ms", &predicted_ms,
+                        "measured_ms", &measured_ms) == 0 &&
+            is_shared == shared && (!shared || is_busy == busy) &&
+            !(without && strcmp(machine, without) == 0))
+            errors[(*count)++] = fabs(log(measured_ms / predicted_ms));
     }
     if (errors && *count) {
         ls_statistics_sort(errors, *count);

@@ -2,7 +2,6 @@
 /* Drawing; see draw.h: runs gnuplot in the folder, without the user's settings. */
 #include "bench/report/draw.h"
 
-#include "bench/output/format.h"
 #include "bench/report/template.h"
 #include "common/base/grow.h"
 #include "common/base/whole_file.h"
@@ -24,6 +23,30 @@ static const struct {
 } endings[] = {[LS_PICTURE_SVG] = {".svg", "</svg>"},
                [LS_PICTURE_PNG] = {".png", "IEND"},
                [LS_PICTURE_PDF] = {".pdf", "%%EOF"}};
+
+static void close_file(FILE **file)
+{
+    if (*file)
+        fclose(*file);
+}
+
+/* A file up to a zero byte; NULL if it is empty, or without memory. */
+static char *read_text(FILE *file)
+{
+    char *text = NULL;
+    size_t size = 0;
+    rewind(file);
+    if (getdelim(&text, &size, 0, file) >= 0)
+        return text;
+    free(text);
+    return NULL;
+}
+
+static ls_status refuse_temporary(void)
+{
+    return ls_fail(LS_CODE_MISSING, "report", "temporary file",
+                   "cannot be made: %s; TMPDIR names a folder with room", strerror(errno));
+}
 
 /* Words gnuplot's last message on one line: the line of its script that failed, and why. */
 static ls_status tell(FILE *errors)
@@ -69,7 +92,8 @@ static void choose_environment(char *out[PASSED_ON + 2])
     out[count] = NULL;
 }
 
-static ls_status run(FILE *script, FILE *errors, const char *folder)
+/* `out`: its standard output; NULL means nowhere. */
+static ls_status run(FILE *script, FILE *out, FILE *errors, const char *folder)
 {
     char *arguments[] = {(char[]){"gnuplot"}, (char[]){"-d"}, (char[]){"-"}, NULL};
     char *variables[PASSED_ON + 2];
@@ -82,8 +106,10 @@ static ls_status run(FILE *script, FILE *errors, const char *folder)
     if (posix_spawn_file_actions_init(&actions) != 0)
         return ls_fail_memory("gnuplot", sizeof actions);
     posix_spawn_file_actions_adddup2(&actions, fileno(script), 0);
-    posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0); /* would break
-                                                                              * pictures */
+    if (out)
+        posix_spawn_file_actions_adddup2(&actions, fileno(out), 1);
+    else /* this program's has rows */
+        posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
     posix_spawn_file_actions_adddup2(&actions, fileno(errors), 2);
     posix_spawn_file_actions_addchdir_np(&actions, folder);
     const int error = posix_spawnp(&child, "gnuplot", &actions, NULL, arguments, variables);
@@ -97,16 +123,18 @@ static ls_status run(FILE *script, FILE *errors, const char *folder)
     return WIFEXITED(state) && WEXITSTATUS(state) == 0 ? LS_OK : tell(errors);
 }
 
-static bool is_complete(const char *path, const char *end)
+/* gnuplot's status is 0 even if the disk is full. `file` is NULL if there is none. */
+static ls_status check_complete(FILE *file, const char *name, const char *folder, ls_picture kind)
 {
     char last[64];
-    FILE *file = fopen(path, "rbe");
-    if (!file)
-        return false;
-    (void)fseek(file, -(long)sizeof last, SEEK_END); /* fails if it is shorter */
-    const size_t length = fread(last, 1, sizeof last, file);
-    fclose(file);
-    return memmem(last, length, end, strlen(end));
+    const char *end = endings[kind].file;
+    if (file)
+        (void)fseek(file, -(long)sizeof last, SEEK_END); /* fails if it is shorter */
+    const size_t length = file ? fread(last, 1, sizeof last, file) : 0;
+    if (memmem(last, length, end, strlen(end)))
+        return LS_OK;
+    return ls_fail(LS_CODE_MISSING, "report", folder,
+                   "gnuplot did not complete %s; a folder with room works", name);
 }
 
 void ls_draw_dress(FILE *stream, const json_t *figure, const char *drawn)
@@ -134,128 +162,85 @@ void ls_draw_dress(FILE *stream, const json_t *figure, const char *drawn)
     fputs(rest, stream);
 }
 
-/* A drawing of gnuplot's, and its figure. */
+/* What gnuplot drew, and its figure. */
 typedef struct drawing {
     const json_t *figure;
-    char *text;
+    FILE *drawn;
+    ls_picture kind;
 } drawing;
 
-static ls_status put_dressed(FILE *stream, void *context)
+/* SVG as text, dressed; other kinds as they are. */
+static ls_status put_drawing(FILE *stream, void *context)
 {
     const drawing *one = context;
-    ls_draw_dress(stream, one->figure, one->text);
+    ls_auto char *text = one->kind == LS_PICTURE_SVG ? read_text(one->drawn) : NULL;
+    char block[4096];
+    if (text) {
+        ls_draw_dress(stream, one->figure, text);
+        return LS_OK;
+    }
+    rewind(one->drawn);
+    for (size_t length; (length = fread(block, 1, sizeof block, one->drawn)) > 0;)
+        fwrite(block, 1, length, stream);
     return LS_OK;
 }
 
-/* gnuplot's status is 0 even if the disk is full. Dresses SVG. */
-static ls_status finish_pictures(const json_t *figures, const char *folder, ls_picture kind)
+/* Draws by one process, in the folder. `out` gets a figure without a name; NULL means all have one.
+ */
+static ls_status draw(const json_t *figures, FILE *out, const char *folder, ls_picture kind)
 {
-    for (size_t i = 0; i < json_array_size(figures); i++) {
-        const char *name = ls_text_of(json_array_get(figures, i), "name");
-        ls_auto char *path = NULL;
-        if (asprintf(&path, "%s/%s%s", folder, name, endings[kind].name) < 0)
-            return ls_fail_memory("report", strlen(folder));
-        if (!is_complete(path, endings[kind].file))
-            return ls_fail(LS_CODE_MISSING, "report", folder,
-                           "gnuplot did not complete %s%s; a folder with room works", name,
-                           endings[kind].name);
-        if (kind != LS_PICTURE_SVG)
-            continue;
-        ls_auto char *text = ls_draw_read(path);
-        if (!text)
-            return ls_fail_memory("report", 0);
-        LS_TRY(ls_whole_file("report", path, put_dressed,
-                             &(drawing){json_array_get(figures, i), text}));
-    }
-    return LS_OK;
+    ls_closing(close_file) FILE *script = tmpfile();
+    ls_closing(close_file) FILE *errors = tmpfile();
+    if (!script || !errors)
+        return refuse_temporary();
+    for (size_t i = 0; i < json_array_size(figures); i++)
+        ls_draw_script(script, json_array_get(figures, i), kind);
+    return run(script, out, errors, folder);
 }
 
 ls_status ls_draw(const json_t *figures, const char *folder, ls_picture kind)
 {
     if (json_array_size(figures) == 0)
         return LS_OK;
-    FILE *script = tmpfile(), *errors = tmpfile();
-    for (size_t i = 0; script && i < json_array_size(figures); i++)
-        ls_draw_script(script, json_array_get(figures, i), kind);
-    ls_status status = script && errors ? run(script, errors, folder)
-                                        : ls_fail(LS_CODE_MISSING, "report", "temporary file",
-                                                  "cannot be made: %s; TMPDIR names a folder "
-                                                  "with room",
-                                                  strerror(errno));
-    if (!status)
-        status = finish_pictures(figures, folder, kind);
-    if (script)
-        fclose(script);
-    if (errors)
-        fclose(errors);
-    return status;
-}
-
-/* Copies the picture at a path. */
-static ls_status put_picture(FILE *stream, void *path)
-{
-    char block[4096];
-    FILE *drawn = fopen(path, "rbe");
-    if (!drawn)
-        return ls_fail(LS_CODE_MISSING, "report", path, "cannot be read: %s; draw it again",
-                       strerror(errno));
-    for (size_t length; (length = fread(block, 1, sizeof block, drawn)) > 0;)
-        fwrite(block, 1, length, stream);
-    fclose(drawn);
+    LS_TRY(draw(figures, NULL, folder, kind));
+    for (size_t i = 0; i < json_array_size(figures); i++) {
+        const json_t *figure = json_array_get(figures, i);
+        ls_auto char *path = NULL;
+        if (asprintf(&path, "%s/%s%s", folder, ls_text_of(figure, "name"), endings[kind].name) < 0)
+            return ls_fail_memory("report", strlen(folder));
+        ls_closing(close_file) FILE *drawn = fopen(path, "rbe");
+        LS_TRY(check_complete(drawn, strrchr(path, '/') + 1, folder, kind));
+        if (kind == LS_PICTURE_SVG)
+            LS_TRY(ls_whole_file("report", path, put_drawing, &(drawing){figure, drawn, kind}));
+    }
     return LS_OK;
 }
 
-/* Draws `figure` as "picture" in the folder, gives it its name, and copies it. */
-static ls_status draw_in_folder(json_t *figure, const char *folder, ls_picture kind,
-                                const char *path)
-{
-    json_auto_t *figures = json_pack("[O]", figure);
-    ls_auto char *drawn = NULL;
-    json_object_set_new(figure, "name", json_string("picture"));
-    if (asprintf(&drawn, "%s/picture%s", folder, endings[kind].name) < 0)
-        return ls_fail_memory("--out", strlen(path));
-    ls_status status = ls_draw(figures, folder, kind);
-    if (!status)
-        status = ls_whole_file("--out", path, put_picture, drawn);
-    unlink(drawn);
-    return status;
-}
-
-/* Runs in a temporary folder, since gnuplot takes a name that begins with '|' for a command. */
+/* A name could not be any: gnuplot takes one that begins with '|' for a command. */
 ls_status ls_draw_file(json_t *figure, const char *path)
 {
     const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
-    const char *ending = strrchr(base, '.'), *temporary = getenv("TMPDIR");
+    const char *ending = strrchr(base, '.');
     int kind = 0;
     while (kind < 3 && !(ending && strcmp(ending, endings[kind].name) == 0))
         kind++;
     if (kind == 3 || ending == base)
         return ls_fail(LS_CODE_USAGE, "--out", path,
                        "is not the name of a picture; end it in .svg, .png or .pdf");
-    ls_auto char *folder = NULL;
-    if (asprintf(&folder, "%s/lockstep-XXXXXX", temporary && *temporary ? temporary : "/tmp") < 0)
-        return ls_fail_memory("--out", strlen(path));
-    ls_status status =
-        mkdtemp(folder)
-            ? draw_in_folder(figure, folder, (ls_picture)kind, path)
-            : ls_fail(LS_CODE_MISSING, "temporary folder", folder,
-                      "cannot be made: %s; TMPDIR names a folder with room", strerror(errno));
-    rmdir(folder);
-    return status;
+    ls_closing(close_file) FILE *drawn = tmpfile();
+    json_auto_t *figures = json_pack("[O]", figure);
+    json_object_set_new(figure, "name", json_string(""));
+    if (!drawn)
+        return refuse_temporary();
+    LS_TRY(draw(figures, drawn, ".", (ls_picture)kind));
+    LS_TRY(check_complete(drawn, base, "temporary file", (ls_picture)kind));
+    return ls_whole_file("--out", path, put_drawing, &(drawing){figure, drawn, (ls_picture)kind});
 }
 
 char *ls_draw_read(const char *path)
 {
-    char *text = NULL;
-    size_t size = 0;
-    FILE *file = fopen(path, "rb");
-    if (file && getdelim(&text, &size, 0, file) < 0) {
-        free(text);
-        text = NULL;
-    }
-    if (file)
-        fclose(file);
-    return text;
+    ls_closing(close_file) FILE *file = fopen(path, "rbe");
+    return file ? read_text(file) : NULL;
 }
 
 ls_status ls_draw_embed(json_t *figure, const char *folder)

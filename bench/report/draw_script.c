@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NAME_WIDTH = 60, PAIR_WIDTH = 30, FEW = 6, CASE_WIDTH = 40 };
+enum { NAME_WIDTH = 60, PAIR_WIDTH = 28, FEW = 6, CASE_WIDTH = 40 };
 
 /* A picture that is written. */
 typedef struct script {
@@ -142,15 +142,14 @@ void ls_draw_script(FILE *stream, const json_t *figure, ls_picture kind)
     const bool stacked = strcmp(ls_text_of(figure, "kind"), "bars") == 0;
     const json_t *cases = NULL, *styles = NULL, *series = NULL;
     double size = 0;
-    int bare = 0;
-    json_unpack((json_t *)(size_t)figure, "{s?F,s?b,s?o,s?o,s?o}", "letters", &size, "bare", &bare,
-                "categories", &cases, "styles", &styles, "series", &series);
+    int bare = 0, log_x = 0, log_y = 0;
+    json_unpack((json_t *)(size_t)figure, "{s?F,s?b,s?i,s?i,s?o,s?o,s?o}", "letters", &size, "bare",
+                &bare, "log_x", &log_x, "log_y", &log_y, "categories", &cases, "styles", &styles,
+                "series", &series);
     const script to = {stream, kind, size > 0 ? size / 6.2 : 1};
     fprintf(stream,
             "KIND = '%s'\nNAME = '%s'\nLETTERS = %.4f\nSTACKED = %d\nLOG_X = %d\nLOG_Y = %d\n",
-            kinds[kind], ls_text_of(figure, "name"), to.letters, stacked,
-            (int)json_integer_value(json_object_get(figure, "log_x")),
-            (int)json_integer_value(json_object_get(figure, "log_y")));
+            kinds[kind], ls_text_of(figure, "name"), to.letters, stacked, log_x, log_y);
     put_lines(&to, "TITLE", bare ? "" : ls_text_of(figure, "title"), 50, 2);
     put_lines(&to, "SUB", bare ? "" : ls_text_of(figure, "sub"), 74, 2);
     put_lines(&to, "FOOT", bare ? "" : ls_text_of(figure, "foot"), 76, 3);

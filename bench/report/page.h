@@ -27,8 +27,9 @@ typedef struct ls_page {
 } ls_page;
 
 /** Makes the tables of reports/rows.sql: from then on the view `s` has only fields that reports
- * name. The page must outlive the statements. */
-ls_status ls_page_open(ls_page *page);
+ * name. The page must outlive the statements. Adds `names` for all rows to an object, unless it is
+ * NULL. */
+ls_status ls_page_open(ls_page *page, json_t *names);
 
 /** Adds the functions that statements of reports call (report_functions.c). */
 void ls_page_add_functions(const ls_page *page, sqlite3 *db);

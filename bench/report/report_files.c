@@ -75,18 +75,14 @@ ls_status ls_report_write(ls_results *results, const json_t *rows, const ls_repo
     json_auto_t *left_out = json_copy((json_t *)(size_t)options->notes);
     json_auto_t *figures = NULL, *values = json_object();
     ls_page page = {results, rows, left_out, options};
-    ls_status status = ls_page_open(&page);
-    if (!status)
-        status = ls_pictures(&page, &figures);
-    ls_status drawn = LS_OK;
-    if (!status)
-        drawn = ls_draw(figures, options->out, LS_PICTURE_SVG);
+    LS_TRY(ls_page_open(&page, NULL));
+    LS_TRY(ls_pictures(&page, &figures));
+    ls_status drawn = ls_draw(figures, options->out, LS_PICTURE_SVG);
     if (drawn)
         json_array_append_new(left_out, json_sprintf("all pictures: %s", ls_status_text(drawn)));
     for (size_t i = 0; i < json_array_size(figures) && !drawn; i++)
         drawn = ls_draw_embed(json_array_get(figures, i), options->out);
-    if (!status)
-        status = ls_page_values(&page, figures, values);
+    ls_status status = ls_page_values(&page, figures, values);
     ls_report_plan(rows, values);
     if (!status)
         status = put_texts(rows, values, figures, options->out);

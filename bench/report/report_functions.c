@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the statements of a report call that only C can say; see page.h. */
-#include "bench/output/format.h"
-#include "bench/output/row_keys.h"
 #include "bench/report/page.h"
-#include "bench/report/template.h"
 #include "bench/rows/row.h"
 #include "bench/statistics/verdict.h"
 #include "build_info.h"

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* The rows of a report as tables, names of their cases, and what its files show; see page.h and
  * reports/rows.sql. */
-#include "bench/output/format.h"
 #include "bench/report/page.h"
 #include "bench/report/pictures.h"
 #include "bench/report/template.h"
-#include "bench/rows/row.h"
+#include "common/base/grow.h"
 
 #include "template_bound.h"
 #include "template_citation.h"
@@ -25,28 +24,24 @@ ls_status ls_page_run(const ls_page *page, const char *text, const char *section
                       const json_t *values, json_t *out)
 {
     static const char begin[] = "\n\n-- ";
-    ls_status status = LS_OK;
     const char *at = strstr(text, begin);
-    while (at && !status) {
-        const char *end = strstr(at += strlen(begin), begin);
-        const size_t length = strcspn(at, ":\n");
+    for (const char *end; at; at = end) {
         char name[32];
-        snprintf(name, sizeof name, "%.*s", (int)length, at);
-        if (!section || strcmp(name, section) == 0) {
-            char *raw =
-                strndup(strchr(at, '\n'), end ? (size_t)(end - strchr(at, '\n')) : SIZE_MAX);
-            char *sql = raw && values ? ls_template_text(raw, values, LS_ESCAPE_GNUPLOT) : raw;
-            json_t *list = json_array();
-            status = sql ? ls_results_query(page->results, sql, NULL, list)
-                         : ls_fail_memory("report", strlen(text));
-            json_object_set_new(out, name, list);
-            if (sql != raw)
-                free(sql);
-            free(raw);
-        }
-        at = end;
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(at + strlen(begin), ":\n"),
+                 at + strlen(begin));
+        at = strchr(at + strlen(begin), '\n');
+        end = strstr(at, begin);
+        if (section && strcmp(name, section) != 0)
+            continue;
+        json_t *list = json_array();
+        ls_auto char *raw = strndup(at, end ? (size_t)(end - at) : strlen(at));
+        ls_auto char *sql = raw && values ? ls_template_text(raw, values, LS_ESCAPE_GNUPLOT) : NULL;
+        json_object_set_new(out, name, list);
+        LS_TRY(raw && (sql || !values)
+                   ? ls_results_query(page->results, sql ? sql : raw, NULL, list)
+                   : ls_fail_memory("report", strlen(text)));
     }
-    return status;
+    return LS_OK;
 }
 
 /* The paths that texts of queries name as "group.field", {path: path}. */
@@ -62,8 +57,7 @@ static void add_fields(const char *text, json_t *fields)
     }
 }
 
-/* Makes the tables; and, unless that is NULL, `names` for all rows. */
-static ls_status open_page(ls_page *page, json_t *names)
+ls_status ls_page_open(ls_page *page, json_t *names)
 {
     json_auto_t *known = json_object();
     json_t *fields = json_array(), *unused;
@@ -82,11 +76,6 @@ static ls_status open_page(ls_page *page, json_t *names)
     ls_page_add_functions(page, ls_results_handle(page->results));
     LS_TRY(ls_page_run(page, ls_template_rows, NULL, values, names));
     return ls_results_execute(page->results, ls_template_pools);
-}
-
-ls_status ls_page_open(ls_page *page)
-{
-    return open_page(page, NULL);
 }
 
 const ls_page_template ls_page_templates[LS_PAGE_TEMPLATES] = {
@@ -116,21 +105,16 @@ void ls_page_leave_out(const ls_page *page, json_t *found, const char *name)
 
 ls_status ls_page_values(const ls_page *page, json_t *figures, json_t *out)
 {
-    if (page->options->against)
-        json_object_set_new(out, "against", json_string(page->options->against));
+    json_object_update_new(out, json_pack("{s:s*,s:s*,s:O,s:O}", "against", page->options->against,
+                                          "url", page->options->url, "figures", figures, "left_out",
+                                          page->left_out));
     LS_TRY(ls_results_execute(page->results, ls_template_bound));
     LS_TRY(ls_page_run(page, ls_template_queries, NULL, out, out));
     ls_page_leave_out(page, out, "notes");
     ls_page_leave_out(page, out, "pair_notes");
-    json_object_set(out, "figures", figures);
     if (json_array_size(figures) > 0)
         json_object_set_new(out, "pictures", json_true());
     json_object_set_new(out, "count", json_sprintf("%zu", json_array_size(page->rows)));
-    json_object_set(out, "left_out", page->left_out);
-    if (page->options->url)
-        json_object_set_new(out, "url", json_string(page->options->url));
-    if (page->options->against)
-        json_object_set_new(out, "against", json_pack("{s:s}", "key", page->options->against));
     return LS_OK;
 }
 
@@ -141,7 +125,7 @@ ls_status ls_report_names(const json_t *rows, json_t **out)
     json_auto_t *found = json_object();
     ls_status status = ls_results_of_rows(rows, &page.results);
     if (!status)
-        status = open_page(&page, found);
+        status = ls_page_open(&page, found);
     *out = NULL;
     json_unpack(found, "{s:O}", "names", out);
     ls_results_close(page.results);

@@ -413,7 +413,7 @@ static inline void check_report(const json_t *rows, const char *against, const c
     ls_results *results = NULL;
     REQUIRE("memory", "", !ls_results_of_rows(rows, &results));
     ls_page page = {results, rows, left_out, &options};
-    REQUIRE("rows", "", !ls_page_open(&page));
+    REQUIRE("rows", "", !ls_page_open(&page, NULL));
     REQUIRE("pictures", "", !ls_pictures(&page, &figures));
     written out;
     for (size_t i = 0; i < json_array_size(figures); i++) {

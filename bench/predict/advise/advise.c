@@ -126,10 +126,7 @@ static ls_status take(ls_advising *a, const ls_plan_of_case *plan, const ls_pred
     if (a->predictor->others == a->ideal) {
         one->bound_by = bound_of(a, predicted, one->step_ms);
         /* What is not computing is the network's as far as the step is shorter without it. */
-        double all_ms = 0;
-        for (size_t i = 0; i < predicted->draws * predicted->steps; i++)
-            all_ms += predicted->step_ms[i];
-        const double busy = predicted->busy_ms / (all_ms * (double)predicted->devices);
+        const double busy = predicted->busy_ms / (predicted->all_ms * (double)predicted->devices);
         const double compute =
             busy < 1 ? busy : 1; /* several lanes of a device may be busy at once */
         const double network =

@@ -44,37 +44,30 @@ static void tell_usual(const ls_advice *advice, size_t memory_limit, char *text,
 
 static json_t *break_of(const ls_advice *advice, const ls_break_even *b)
 {
-    json_t *one = json_object();
-    json_object_set_new(one, "axis", ls_text_value(b->axis));
-    if (isfinite(b->value)) {
-        json_object_set_new(one, "value", json_real(b->value));
-        json_object_set_new(one, "second_leads", json_string(b->below ? "below" : "above"));
-    }
-    json_object_set_new(one, "with",
-                        b->with < advice->count ? json_integer((json_int_t)b->with) : json_null());
-    json_object_set_new(one, "tried", json_pack("[f,f]", b->low, b->high));
-    return one;
+    const bool known = isfinite(b->value);
+    const char *leads = b->below ? "below" : "above";
+    return json_pack("{s:o,s:o*,s:s*,s:o,s:[f,f]}", "axis", ls_text_value(b->axis), "value",
+                     known ? json_real(b->value) : NULL, "second_leads", known ? leads : NULL,
+                     "with",
+                     b->with < advice->count ? json_integer((json_int_t)b->with) : json_null(),
+                     "tried", b->low, b->high);
 }
 
-static void put_regret(json_t *all, const char *name, const ls_regret *regret)
+static json_t *regret_of(const ls_regret *regret)
 {
-    if (regret->sets)
-        json_object_set_new(all, name,
-                            json_pack("{s:f,s:f,s:I}", "mean", regret->mean, "worst", regret->worst,
-                                      "sets", (json_int_t)regret->sets));
+    return regret->sets ? json_pack("{s:f,s:f,s:I}", "mean", regret->mean, "worst", regret->worst,
+                                    "sets", (json_int_t)regret->sets)
+                        : NULL;
 }
 
 static json_t *advised_json(const ls_advised *one)
 {
-    json_t *out =
-        json_pack("{s:O*,s:f,s:[f,f],s:I,s:s*,s:{s:f,s:f,s:f},s:s,s:b}", "case", one->facts,
-                  "samples_per_s", one->samples_per_s, "ci95", one->ci95[0], one->ci95[1], "memory",
-                  (json_int_t)one->memory, "bound_by", one->bound_by, "shares", "compute",
-                  one->shares.compute, "network", one->shares.network, "idle", one->shares.idle,
-                  "options", one->options, "played", one->played);
-    if (ls_strategy_alone(one->config.strategy))
-        json_object_set_new(out, "grade", json_string("none"));
-    return out;
+    return json_pack("{s:O*,s:f,s:[f,f],s:I,s:s*,s:{s:f,s:f,s:f},s:s,s:b,s:s*}", "case", one->facts,
+                     "samples_per_s", one->samples_per_s, "ci95", one->ci95[0], one->ci95[1],
+                     "memory", (json_int_t)one->memory, "bound_by", one->bound_by, "shares",
+                     "compute", one->shares.compute, "network", one->shares.network, "idle",
+                     one->shares.idle, "options", one->options, "played", one->played, "grade",
+                     ls_strategy_alone(one->config.strategy) ? "none" : NULL);
 }
 
 static json_t *document_of(const ls_advice *advice, size_t memory_limit,
@@ -89,34 +82,26 @@ static json_t *document_of(const ls_advice *advice, size_t memory_limit,
                                                  "reason", advice->refused[i].reason));
     for (size_t i = 0; i < advice->break_count; i++)
         json_array_append_new(breaks, break_of(advice, &advice->breaks[i]));
-    json_t *all =
-        json_pack("{s:o,s:o,s:I,s:o}", "ranking", ranking, "refused", refused, "cannot_tell",
-                  (json_int_t)(advice->tied > 1 ? advice->tied : 0), "break_even", breaks);
-    if (advice->second)
-        json_object_set_new(all, "break_even_with", json_integer((json_int_t)advice->second));
-    json_object_set_new(all, "searched", json_integer((json_int_t)advice->tried));
-    json_object_set_new(all, "status",
-                        json_string(advice->interrupted ? "interrupted"
-                                    : advice->cut       ? "out of time"
-                                                        : "ok"));
-    json_object_set_new(all, "batch", json_integer((json_int_t)advice->batch));
-    if (words->guess)
-        json_object_set_new(all, "warnings", json_pack("[s]", "guessed"));
-    else if (*words->noise)
-        json_object_set_new(
-            all, "warnings",
-            json_pack("[s#]", words->noise, (int)strcspn(words->noise, ":"))); /* its word */
-    if (advice->alone_per_s > 0)
-        json_object_set_new(all, "one_device_samples_per_s", json_real(advice->alone_per_s));
-    json_object_set_new(all, "check", ls_text_value(words->line));
-    if (words->line && *words->differs)
-        json_object_set_new(all, "check_differs", ls_text_value(words->differs));
+    json_t *warnings = words->guess    ? json_pack("[s]", "guessed")
+                       : *words->noise ? json_pack("[s#]", words->noise, /* its word */
+                                                   (int)strcspn(words->noise, ":"))
+                                       : NULL;
     tell_usual(advice, memory_limit, usual, sizeof usual);
-    if (*usual)
-        json_object_set_new(all, "usual", ls_text_value(usual));
-    put_regret(all, "regret", &advice->here);
-    put_regret(all, "regret_published", &advice->published);
-    return all;
+    return json_pack(
+        "{s:o,s:o,s:I,s:o,s:o*,s:I,s:s,s:I,s:o*,s:o*,s:o*,s:o*,s:o*,s:o*,s:o*}", "ranking", ranking,
+        "refused", refused, "cannot_tell", (json_int_t)(advice->tied > 1 ? advice->tied : 0),
+        "break_even", breaks, "break_even_with",
+        advice->second ? json_integer((json_int_t)advice->second) : NULL, "searched",
+        (json_int_t)advice->tried, "status",
+        advice->interrupted ? "interrupted"
+        : advice->cut       ? "out of time"
+                            : "ok",
+        "batch", (json_int_t)advice->batch, "warnings", warnings, "one_device_samples_per_s",
+        advice->alone_per_s > 0 ? json_real(advice->alone_per_s) : NULL, "check",
+        ls_text_value(words->line), "check_differs",
+        words->line && *words->differs ? ls_text_value(words->differs) : NULL, "usual",
+        *usual ? ls_text_value(usual) : NULL, "regret", regret_of(&advice->here),
+        "regret_published", regret_of(&advice->published));
 }
 
 /* ---- What only the text has ------------------------------------------------------------------ */

@@ -74,8 +74,8 @@ const ls_declared_option ls_option_accumulation_exchange = {
     .placeholder = "auto|last|each",
     .fallback = "auto",
     .unit = "",
-    .help = "of gradients: in the last piece's backward pass, or in each; auto: last, but each "
-            "where no device holds whole gradients (zero stages 2 and 3)",
+    .help = "last: gradients are exchanged once, in the last piece's backward pass; each: in the "
+            "backward pass of each piece; auto: last, but each in zero stages 2 and 3",
     .type = LS_DECLARED_WORD,
     .words = (const char *const[]){"auto", "last", "each", NULL},
 };
@@ -85,7 +85,7 @@ const ls_declared_option ls_option_gradient_wire = {
     .placeholder = "float32|bf16",
     .fallback = "float32",
     .unit = "",
-    .help = "how gradients travel to be summed: as they are, or rounded to 16 bits",
+    .help = "type in which gradients travel to be summed",
     .type = LS_DECLARED_WORD,
     .words = (const char *const[]){"float32", "bf16", NULL}, /* as ls_wire_form */
 };

@@ -184,9 +184,9 @@ static ls_status add_node(reading *r, const ls_layer *layer, const int *inputs, 
     int64_t elements = 1;
     for (int i = 0; i < made->rank; i++)
         if (__builtin_mul_overflow(elements, made->size[i], &elements) || elements > most_elements)
-            return ls_yaml_refuse(r->file, "the %s of %s is too large: at most %lld elements",
-                                  r->places[n].name, shape_text(made, shape, sizeof shape),
-                                  (long long)most_elements);
+            return ls_yaml_refuse(
+                r->file, "the output of %s, %s, is too large; use at most %lld elements",
+                r->places[n].name, shape_text(made, shape, sizeof shape), (long long)most_elements);
     return LS_OK;
 }
 
@@ -238,7 +238,8 @@ static ls_status read_layer(reading *r, struct fy_node *item)
         return ls_yaml_refuse(file, "'%.40s' is not a layer; valid are: %s", name,
                               list_layers(names));
     if (graph->nodes[graph->count - 1].layer->role == LS_LAYER_LOSS)
-        return ls_yaml_refuse(file, "is below the loss, %s, which must be the last layer",
+        return ls_yaml_refuse(file,
+                              "this layer comes after the loss, %s, which must be the last layer",
                               r->places[graph->count - 1].name);
     LS_TRY(ls_graph_layer_read(file, layer, value, &options, &links));
     LS_TRY(take_inputs(r, layer, &links, inputs));
@@ -351,9 +352,9 @@ static ls_status read_training(reading *r, struct fy_node *root)
     char names[WORDS];
     const char *data = ls_yaml_member_text(file, root, "data");
     if (!data)
-        return ls_yaml_refuse(file,
-                              "data is missing: a file says what its model trains on, also where "
-                              "--data is given");
+        return ls_yaml_refuse(
+            file,
+            "data is missing: a model's file names its data set, even if --data names another");
     if (!ls_registry_find(&ls_data_sources, data, strcspn(data, ":")) ||
         strlen(data) >= sizeof out->data)
         return ls_yaml_refuse(file, "data: '%.40s' is not a data set; valid are: %s", data,
@@ -438,7 +439,7 @@ ls_status ls_graph_file_open(const char *text, ls_model **out)
     ls_closing(ls_yaml_close) ls_yaml_file file = {0};
     const char *path = text[sizeof what - 1] ? text + sizeof what : "";
     if (!*path)
-        return ls_fail(LS_CODE_USAGE, what, NULL, "the file is missing; give graph:FILE.yaml: %s",
+        return ls_fail(LS_CODE_USAGE, what, NULL, "no file is named; give graph:FILE.yaml (%s)",
                        valid);
     LS_TRY(ls_yaml_open(what, path, valid, &file));
     return make_model(&file, out);

@@ -68,8 +68,8 @@ static ls_status read_window(ls_yaml_file *file, struct fy_node *node, const cha
     window->width = sides.size[sides.rank - 1];
     if (sides.rank <= 2 && window->height <= LONGEST && window->width <= LONGEST)
         return LS_OK;
-    return ls_yaml_refuse(file, "%s is a side or [height, width] of at most %d pixels", key,
-                          LONGEST);
+    return ls_yaml_refuse(
+        file, "%s must be one side, or [height, width], of at most %d pixels each", key, LONGEST);
 }
 
 /* Reads `pad`, which sets a field of the window, and one next to it. */
@@ -196,5 +196,5 @@ ls_status ls_graph_shape_read(ls_yaml_file *file, struct fy_node *node, ls_shape
             return ls_yaml_refuse(file, "more than %d axes", LS_SHAPE_RANK);
         out->size[out->rank] = size;
     }
-    return out->rank ? LS_OK : ls_yaml_refuse(file, "a list without sizes");
+    return out->rank ? LS_OK : ls_yaml_refuse(file, "the list of sizes is empty");
 }

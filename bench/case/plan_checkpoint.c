@@ -151,16 +151,16 @@ static ls_status compare_agreed(const ls_plan_of_case *plan, const ls_checkpoint
             continue;
         if (strcmp(member, "lr_decay_steps") == 0 && !c->lr_decay)
             return ls_fail(LS_CODE_USAGE, "option --lr-schedule", c->lr_schedule,
-                           "ends after %s steps here, and after %s in the checkpoint %s; give "
-                           "--lr-decay-steps %s",
+                           "the schedule ends after %s steps here, but after %s in the checkpoint "
+                           "%s; give --lr-decay-steps %s",
                            here, there, checkpoint->folder, there);
         if (strcmp(member, "counts") == 0)
             return ls_fail(LS_CODE_USAGE, "option", strcmp(here, "steps") ? "--epochs" : "--steps",
                            "the checkpoint %s counts %s, and this run %s; give --%s",
                            checkpoint->folder, there, here, there);
         return ls_fail(LS_CODE_USAGE, "option", option,
-                       "%s is %s here, and %s in the checkpoint %s; use the same value, or take "
-                       "the parameters alone by --load",
+                       "%s is %s here, and %s in the checkpoint %s; use the same value, or read "
+                       "only the parameters, with --load",
                        member, here, there, checkpoint->folder);
     }
     return LS_OK;
@@ -259,8 +259,8 @@ static ls_status check_position(const ls_job *job, const ls_checkpoint *checkpoi
     if ((uint64_t)json_integer_value(position) == samples)
         return LS_OK;
     return ls_fail(LS_CODE_MISSING, "checkpoint", checkpoint->path,
-                   "its position is %lld, but %llu steps of this case have %llu samples; an intact "
-                   "checkpoint is needed, for instance an older one",
+                   "it says that %lld samples were read, but %llu steps of this case read %llu; "
+                   "use an intact checkpoint, for instance an older one",
                    (long long)json_integer_value(position), (unsigned long long)checkpoint->step,
                    (unsigned long long)samples);
 }

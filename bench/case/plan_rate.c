@@ -19,8 +19,8 @@ static ls_status find_end(const ls_request *request, const ls_plan_of_case *plan
     int64_t end = c->lr_decay;
     if (!end && !fixed)
         return ls_fail(LS_CODE_USAGE, "option --lr-schedule", c->lr_schedule,
-                       "ends with the run, whose number of steps is not fixed with %s; give "
-                       "--lr-decay-steps",
+                       "the schedule ends with the run, but with %s the number of steps is not "
+                       "fixed; give --lr-decay-steps",
                        request->budget_ns ? "a plan's budget" : "--until-precision");
     if (!end)
         end = request->predict && steps <= warmup ? warmup + 1 : steps;

@@ -101,7 +101,7 @@ static ls_status refuse_large(const ls_workplace *workplace, const char *spec,
     if (bytes <= (double)limit)
         return LS_OK;
     return ls_fail(LS_CODE_MISSING, "data", spec,
-                   "needs %s of host memory, and this process may take %s; use fewer samples",
+                   "needs %s of host memory, and this process may use %s; use fewer samples",
                    ls_format_bytes(bytes, needs), ls_format_bytes((double)limit, most));
 }
 

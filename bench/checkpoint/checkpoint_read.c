@@ -215,8 +215,9 @@ static ls_status check_file(const reading *r, const char *path, const json_t *en
                                     errno == ENOENT ? "it is missing" : strerror(errno));
     if (!S_ISREG(is.st_mode) || (size_t)is.st_size != bytes)
         return ls_checkpoint_broken(path, NULL,
-                                    (size_t)is.st_size < bytes ? "it is cut: shorter than written"
-                                                               : "it is longer than written");
+                                    (size_t)is.st_size < bytes
+                                        ? "it is truncated: shorter than it was written"
+                                        : "it is longer than written");
     if (!is_assigned(r, r->file_count))
         return LS_OK;
     ls_raw_file raw;
@@ -254,7 +255,7 @@ static ls_status open_file(reading *r, const char *name, const json_t *entry)
     ls_auto char *path = NULL;
     if (strchr(name, '/') || *name == '.')
         return ls_checkpoint_broken(r->checkpoint->path, NULL,
-                                    "a name of a file leads out of the folder");
+                                    "it names a file outside of the folder");
     if (asprintf(&path, "%s/%s", r->checkpoint->folder, name) < 0)
         return ls_fail_memory(ls_checkpoint_what, strlen(name));
     ls_status status = check_file(r, path, entry);

@@ -103,7 +103,7 @@ static ls_status check_model_case(const ls_case *one, const ls_model *model,
     LS_TRY(ls_sync_bn_check(&job, strategy, model, replicas, devices));
     if ((size_t)ls_job_fragments(&job) > model->graph->variables.count)
         return ls_fail(LS_CODE_USAGE, "option", "--local-sgd-fragments",
-                       "%d are more than the model's %zu variables; use at most as many",
+                       "%d fragments are more than the model's %zu variables; use at most as many",
                        job.update.fragments, model->graph->variables.count);
     const ls_mesh mesh = ls_mesh_of(job.mesh, (int)devices);
     const int64_t splits = job.exact.on ? job.exact.splits : mesh.size[LS_SLICE];

@@ -247,11 +247,11 @@ static ls_status read_figure(plan_reading *plan, plan_key key)
     LS_TRY(scalar_text(plan, &text));
     if (key == REPEAT && !ls_parse_integer(text, 1, LS_CASES_MOST, &out->repeat))
         return ls_fail(LS_CODE_USAGE, "plan", plan->origin,
-                       "repeat: '%.80s' is not valid; a whole number from 1 to %d", text,
+                       "repeat: '%.80s' is not valid; give a whole number from 1 to %d", text,
                        LS_CASES_MOST);
     if (key == BUDGET && (!ls_parse_duration(text, &out->budget_ns) || out->budget_ns < 1000000))
         return ls_fail(LS_CODE_USAGE, "plan", plan->origin,
-                       "budget: '%.80s' is not valid; a time: 30s, 2min", text);
+                       "budget: '%.80s' is not valid; give a time, such as 30s or 2min", text);
     snprintf(key == REPEAT ? out->repeat_at : out->budget_at, LS_EXPERIMENT_ORIGIN, "%.200s",
              plan->origin);
     return LS_OK;

@@ -90,11 +90,11 @@ ls_status ls_set_inject(const ls_setting *setting)
             "of that rank (in one process: of that device)",
             setting->text);
     if (!valid)
-        return ls_setting_refuse(setting, LS_CODE_USAGE,
-                                 "'%s' is not valid; bitflip=DEVICE:STEP with a device of the case "
-                                 "and a step that is compared; delay=RANK:TIME; kill=, "
-                                 "stop=, exit= or hang=RANK:STEP",
-                                 setting->text);
+        return ls_setting_refuse(
+            setting, LS_CODE_USAGE,
+            "'%s' is not valid; give bitflip=DEVICE:STEP (a device of the case, a step that is "
+            "compared), delay=RANK:TIME, or kill=, stop=, exit= or hang=RANK:STEP",
+            setting->text);
     setting->one->fault = fault;
     return LS_OK;
 }

@@ -19,8 +19,8 @@
 /** Places of fields, for entries of the table. */
 #define IN_REQUEST(field) .offset = offsetof(ls_request, field)
 
-/** Options of `predict` and `advise`; the last one has no name (option_virtual.c). */
-extern const ls_option ls_virtual_options[];
+/** Options of `predict`, `advise`, `regress`, `report` alone; the last one has no name. */
+extern const ls_option ls_other_options[];
 
 /** The table. */
 const ls_option *ls_option_table(size_t *count);

@@ -135,7 +135,7 @@ bool ls_option_is_text(const ls_option *option)
 static ls_status refuse_length(const ls_setting *setting, size_t capacity)
 {
     return ls_setting_refuse(setting, LS_CODE_USAGE,
-                             "the value has %zu characters; at most %zu are taken",
+                             "the value has %zu characters; at most %zu are allowed",
                              strlen(setting->text), capacity - 1);
 }
 

@@ -48,8 +48,7 @@ static ls_status refuse_kind(const char *kind)
     const char *nearest = ls_nearest_name(kind, section_title, SECTIONS, NULL);
     if (nearest)
         snprintf(hint, sizeof hint, "did you mean '%s'? ", nearest);
-    return ls_fail(LS_CODE_USAGE, "list", kind, "nothing is listed under this; %svalid are: %s",
-                   hint, titles);
+    return ls_fail(LS_CODE_USAGE, "list", kind, "unknown kind; %svalid are: %s", hint, titles);
 }
 
 ls_status ls_list_print(FILE *stream, const char *kind)

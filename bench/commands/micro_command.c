@@ -360,7 +360,7 @@ ls_status ls_micro_sizes(const ls_micro *m, size_t smallest, size_t sizes[LS_MIC
         const char *text = m->sizes->values[i].text;
         if (*count == LS_MICRO_SIZES)
             return ls_fail(LS_CODE_USAGE, "option", "--sizes",
-                           "are more than %d sizes, the most for one command; give fewer",
+                           "has more than %d sizes; give fewer, or use several commands",
                            LS_MICRO_SIZES);
         if (!ls_parse_bytes(text, &sizes[*count]) || sizes[*count] < sizeof(float) ||
             sizes[*count] > (size_t)4 << 30)

@@ -81,7 +81,8 @@ static ls_status read_fail_on(const char *list, ls_regress_task *task)
         LS_TRY(ls_row_key_find("--fail-on", one, name, &key->path));
         if (one[name] && !read_percent(one + name + 1, &key->tolerance))
             return ls_fail(LS_CODE_USAGE, "--fail-on", one,
-                           "'%s' is not valid; KEY, or KEY=5%% to allow 5%%", one + name + 1);
+                           "'%s' is not valid; give KEY, or KEY=5%% to allow a change of 5%%",
+                           one + name + 1);
     }
     return LS_OK;
 }

@@ -66,7 +66,7 @@ static ls_status check_rows(const ls_option_set *set, const report_task *task, c
             ls_same_file(given->values[i].text, path) || ls_same_file(given->values[i].text, out);
     if (same && task->left_out > 0)
         return ls_fail(LS_CODE_USAGE, "--out", out,
-                       "also holds the input; %zu of its rows would be lost; give another folder",
+                       "is also the input, and %zu of its rows would be lost; name another folder",
                        task->left_out);
     return LS_OK;
 }
@@ -110,13 +110,13 @@ static ls_status perform(const ls_option_set *set, report_task *task)
     LS_TRY(choose_rows(task));
     if (json_array_size(task->rows) == 0 && task->predicted)
         return ls_fail(LS_CODE_MISSING, "report", where ? where : "results",
-                       "the rows that fit (%zu) are all predicted; add warnings~predicted to "
-                       "--where to show them",
+                       "all matching rows (%zu) are predictions, not measurements; add "
+                       "warnings~predicted to --where to show them",
                        task->predicted);
     if (json_array_size(task->rows) == 0)
         return ls_fail(LS_CODE_MISSING, "report", where ? where : "results",
-                       "none of the %zu rows fits; choose others by --results FILE or --where, or "
-                       "make rows by lockstep run",
+                       "none of the %zu rows matches; choose others by --results FILE or --where, "
+                       "or make rows by lockstep run",
                        task->read);
     LS_TRY(check_rows(set, task, options.out));
     LS_TRY(ls_report_write(task->results, task->rows, &options));

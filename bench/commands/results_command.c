@@ -39,9 +39,8 @@ static const results_verb verbs[] = {
     {"import", "FILE", 1, false, " ",
      "rows of JSON lines or of a database; known ids are passed over", ls_results_import, NULL},
     {"prune", "", 0, false, " where since last yes ",
-     "deletes the rows that fit; without --yes says how "
-     "many",
-     ls_results_prune, ls_results_check_prune},
+     "deletes the rows that match; without --yes says how many", ls_results_prune,
+     ls_results_check_prune},
 };
 
 enum { VERB_COUNT = sizeof verbs / sizeof *verbs };

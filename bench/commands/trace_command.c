@@ -20,7 +20,7 @@
 ls_status ls_trace_check(const ls_request *request, bool leads)
 {
     if (!request->out)
-        return ls_fail(LS_CODE_USAGE, "option", "--out", "is missing; --out FILE.json");
+        return ls_fail(LS_CODE_USAGE, "option", "--out", "is missing; give --out FILE.json");
     if (request->case_count > 1)
         return ls_fail(LS_CODE_USAGE, "trace", "cases",
                        "the options make %zu cases, and a trace file holds one; give one value for "
@@ -65,8 +65,8 @@ static void say_idle(const ls_log *log, const ls_session *session, const ls_whol
     }
     if (*text)
         ls_log_line(log, LS_LOG_NORMAL,
-                    "idle: %s; with stages that take equal time, each would be idle for %.0f%%",
-                    text, 100 * ls_schedule_equal(&schedule));
+                    "idle: %s; if all stages took equal time, each would be idle for %.0f%%", text,
+                    100 * ls_schedule_equal(&schedule));
 }
 
 static ls_status write_trace(const ls_workplace *workplace, const ls_session *session,

@@ -207,7 +207,7 @@ static ls_status examine(const char *path, bool create, bool *fresh)
             return ls_results_refuse(path, strerror(errno));
         if (!create)
             return ls_fail(LS_CODE_MISSING, "results", path,
-                           "no such file; lockstep run makes it, --results FILE names another");
+                           "no such file; lockstep run creates it, --results FILE names another");
         *fresh = true;
         return check_parent(path);
     }

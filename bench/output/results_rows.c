@@ -216,7 +216,8 @@ static ls_status refuse_name(ls_results *results, const char *name, bool by_time
     LS_TRY(ls_results_ask(results, "SELECT count(*) FROM main.rows", &rows));
     if (by_time)
         return ls_fail(LS_CODE_MISSING, "row", name,
-                       "there are %lld rows; lockstep results list shows them", (long long)rows);
+                       "there are only %lld rows; lockstep results list shows them",
+                       (long long)rows);
     if (several)
         return ls_fail(LS_CODE_USAGE, "row", name,
                        "several ids in %s begin like this; give more characters", results->path);

@@ -22,8 +22,8 @@ static const struct {
 static ls_status refuse(const char *part, const char *why)
 {
     return ls_fail(LS_CODE_USAGE, "--where", *part ? part : "''",
-                   "%s; KEY=VALUE, or with != > < >= <= ~ in place of =; separate conditions with "
-                   "commas, and write \\, for a comma in a value",
+                   "%s; write KEY=VALUE, or !=, >, <, >=, <= or ~ (contains) instead of =; "
+                   "separate conditions with commas, and write \\, for a comma in a value",
                    why);
 }
 

@@ -22,7 +22,7 @@ ls_status ls_output_open(void)
     if (!output || dup3(STDOUT_FILENO, fileno(output), O_CLOEXEC) < 0 ||
         dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
         return ls_fail(LS_CODE_MISSING, "standard output", "/dev/null",
-                       "%s; it opens where /dev is mounted and a process may open 4 files",
+                       "%s; mount /dev, and let a process open 4 files or more (ulimit -n)",
                        strerror(errno));
     setvbuf(stdout, NULL, _IOLBF, 0); /* a library's lines are not mixed with stderr's */
     return LS_OK;
@@ -52,7 +52,7 @@ ls_status ls_output_flush(FILE *stream, const char *results)
                        "the program that reads it ended before all was written; write to a file");
     if (!results)
         return ls_fail(LS_CODE_MISSING, "output", name,
-                       "not all of it could be written: %s; use a disk with room", why);
+                       "not all of it could be written: %s; use a disk with free space", why);
     return ls_fail(LS_CODE_MISSING, "output", name,
                    "not all of it could be written: %s; `lockstep results list --results %s` shows "
                    "the rows that are kept",
@@ -63,9 +63,9 @@ ls_status ls_output_close(void)
 {
     ls_status status = ls_output_flush(output, NULL);
     if (fclose(output) && !status)
-        status =
-            ls_fail(LS_CODE_MISSING, "output", "standard output",
-                    "not all of it could be written: %s; use a disk with room", strerror(errno));
+        status = ls_fail(LS_CODE_MISSING, "output", "standard output",
+                         "not all of it could be written: %s; use a disk with free space",
+                         strerror(errno));
     output = NULL;
     return status;
 }

@@ -181,7 +181,8 @@ static ls_status read_operations(const char *path, const json_t *operations, ls_
         if (json_unpack(one, "{s:s,s:F,s:F,s:F}", "name", &name, "flops", &flops, "bytes", &bytes,
                         "ns", &ns) ||
             flops < 0 || bytes < 0 || ns < 0)
-            return refuse(path, "an operation needs name, flops, bytes and ns, numbers from 0");
+            return refuse(path,
+                          "each operation needs a name, and flops, bytes and ns of 0 or more");
         if (!ls_durations_find(out, name, flops, bytes))
             LS_TRY(ls_durations_add(out, name, flops, bytes, ns));
     }
@@ -196,7 +197,7 @@ static ls_status read_spread(const char *path, const json_t *spread, ls_duration
     json_array_foreach(spread, i, one)
     {
         if (!json_is_number(one) || !(json_number_value(one) > 0))
-            return refuse(path, "its list spread has an element that is not a number above 0");
+            return refuse(path, "its list `spread` has an element that is not a number above 0");
         out->spread[out->spread_count++] = json_number_value(one);
     }
     return LS_OK;
@@ -219,8 +220,8 @@ static ls_status read_messages(const char *path, const json_t *messages, ls_dura
         for (size_t k = 0; k < LS_SLEPT; k++)
             least = fmin(least, fmin(fmin(wake[k], late[k]), fmin(within[k], between[k])));
         if (failed || least < 0 || one.per_core < 1)
-            return refuse(
-                path, "an element of its list messages needs per_core from 1, and times from 0");
+            return refuse(path, "each element of its list `messages` needs per_core of 1 or more, "
+                                "and times of 0 or more");
         LS_TRY(ls_grow("durations", &out->messages, out->message_count, sizeof *out->messages));
         out->messages[out->message_count++] = one;
     }
@@ -236,7 +237,7 @@ static ls_status read_root(const char *path, json_t *root, ls_durations *out)
                     "turn_ns", &out->turn_ns, "messages", &messages, "spread", &spread,
                     "operations", &operations) ||
         out->add_ns < 0 || out->copy_ns < 0 || out->cores < 0 || out->turn_ns < 0)
-        return refuse(path, "it needs add_ns and copy_ns, and times from 0");
+        return refuse(path, "it needs add_ns and copy_ns, and times of 0 or more");
     LS_TRY(read_messages(path, messages, out));
     LS_TRY(read_spread(path, spread, out));
     return read_operations(path, operations, out);

@@ -235,7 +235,7 @@ static ls_status write_graph(const ls_prediction_request *files, const ls_play *
         if (play->graph->nodes[n].to >= 0 && play->graph->nodes[n].rounds > 1)
             return ls_fail(LS_CODE_USAGE, files->goal ? "option --goal" : "option --chakra",
                            files->goal ? files->goal : files->chakra,
-                           "records each message separately; add --collectives messages");
+                           "needs a simulation of each message; add --collectives messages");
     if (files->goal)
         out->unsaved = ls_goal_write(files->goal, play);
     if (files->chakra)

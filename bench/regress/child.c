@@ -52,7 +52,8 @@ static ls_status start(char *const argv[], const int ends[2], pid_t *pid)
                        "is not in the PATH; the program of this name in this folder is ./%s",
                        argv[0]);
     return ls_fail(LS_CODE_MISSING, "regress", argv[0],
-                   "cannot be started: %s; it has to be a program that runs here", strerror(error));
+                   "cannot be started: %s; name a program that runs on this machine",
+                   strerror(error));
 }
 
 /* Whether to keep waiting for it. */

@@ -212,7 +212,7 @@ ls_status ls_regress_judge(const ls_regress_task *task, ls_regress *regress)
     if (count == 0)
         return ls_fail(LS_CODE_MISSING, "regress", task->side[LS_NEW],
                        "there is no case to compare: no row has a time%s",
-                       task->where.narrows ? ", or none of these fits --where" : "");
+                       task->where.narrows ? ", or none of these matches --where" : "");
     for (size_t i = 0; i < count; i++) {
         LS_TRY(ls_regress_judge_case(task, regress, &regress->cases[i]));
         regress->cases[i].decided |= regress->cases[i].error != NULL;

@@ -66,7 +66,7 @@ static ls_status read_side(const ls_regress_task *task, int side, ls_regress *re
     return any ? LS_OK
                : ls_fail(LS_CODE_MISSING, "regress", task->side[side],
                          "has no row of a case%s; lockstep run --format jsonl prints some",
-                         task->where.narrows ? " that fits --where" : "");
+                         task->where.narrows ? " that matches --where" : "");
 }
 
 /* The times of a side, and half of the first interval of a row, in logarithms. */

@@ -289,7 +289,7 @@ static ls_status take_turns(turns *t)
             continue;
         LS_TRY(look(t, &test, share, &open));
         if (!t->task->quiet)
-            ls_log_stderr("regress: after %.0f s and %llu pairs of blocks: %zu cases open",
+            ls_log_stderr("regress: after %.0f s and %llu pairs of blocks: %zu cases are undecided",
                           spent * max_s, (unsigned long long)pairs, open);
     }
     return LS_OK;

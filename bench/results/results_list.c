@@ -72,6 +72,6 @@ ls_status ls_results_list(ls_results_task *task)
     LS_TRY(table ? list_table(task, count) : ls_results_write(task, ls_output()));
     if (count == 0)
         ls_log_stderr("results: %s: no rows%s", task->file,
-                      task->selection.narrows ? " that fit" : "");
+                      task->selection.narrows ? " that match" : "");
     return LS_OK;
 }

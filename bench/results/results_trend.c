@@ -78,7 +78,7 @@ static ls_status tell_surroundings(ls_results *results)
                             NULL, notes));
     json_array_foreach(notes, index, note)
     {
-        ls_log_stderr("results: trend%s, not only in the commit, so a change may have this cause; "
+        ls_log_stderr("results: trend%s, not only in the commit, which may explain a change; "
                       "choose comparable rows by --where",
                       json_string_value(json_object_get(note, "text")));
     }
@@ -128,7 +128,7 @@ ls_status ls_results_trend(ls_results_task *task)
     LS_TRY(read_figures(task->results, key));
     LS_TRY(ls_results_ask(task->results, "SELECT count(*) FROM series", &count));
     if (count == 0)
-        ls_log_stderr("results: %s: no rows that fit and have %s", task->file, key);
+        ls_log_stderr("results: %s: no matching row has %s", task->file, key);
     if (path && count > 1)
         return ls_fail(LS_CODE_USAGE, "--out", path,
                        "a picture shows one series, and the rows make %lld; remove --out to list "

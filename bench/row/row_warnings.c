@@ -116,7 +116,8 @@ void ls_row_note(const ls_row_facts *f, json_t *row)
     const ls_timed *timed = &f->trial->timed;
     double *memory = calloc(timed->samples + timed->blocks + 1, sizeof *memory);
     if (ls_session_moved(&f->trial->session))
-        note(row, "moved: something took devices off their cores (taskset, a control group)");
+        note(row, "moved: another program changed the cores on which devices run (taskset, a "
+                  "control group)");
     /* Steps of several kinds have several modes, and blocks with more of one or the other. */
     if (memory && (f->pace.even ||
                    ls_ps_by_arrival(&f->plan->job.ps))) /* a warning is not worth losing the row */

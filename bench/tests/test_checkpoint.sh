@@ -154,10 +154,10 @@ broken "no manifest" 'option --resume-from-checkpoint: bad' 'rm manifest.json'
 broken "cut manifest" 'bad/manifest.json: does not parse' 'truncate -s 100 manifest.json'
 broken "empty manifest" 'bad/manifest.json: its format' 'echo {} >manifest.json'
 broken "later version" 'bad/manifest.json: its version' "$(edit 'm["version"] = 2')"
-broken "another step" 'bad/manifest.json: its position' "$(edit 'm["step"] += 1')"
-broken "another position" 'bad/manifest.json: its position' "$(edit 'm["position"] += 1')"
+broken "another step" 'bad/manifest.json: it says that' "$(edit 'm["step"] += 1')"
+broken "another position" 'bad/manifest.json: it says that' "$(edit 'm["position"] += 1')"
 broken "missing file" 'shard-00001.safetensors: it is missing' 'rm shard-00001.safetensors'
-broken "cut file" 'shard-00001.safetensors: it is cut' 'truncate -s -4 shard-00001.safetensors'
+broken "cut file" 'shard-00001.safetensors: it is truncated' 'truncate -s -4 shard-00001.safetensors'
 broken "longer file" 'shard-00000.safetensors: it is longer' 'echo >>shard-00000.safetensors'
 broken "changed file" 'shard-00000.safetensors: its digest is not' \
     'printf x | dd of=shard-00000.safetensors bs=1 seek=2000 conv=notrunc status=none'
@@ -172,7 +172,7 @@ broken "extra tensor" 'exp_avg/dense9.weight.*no such tensor' \
 broken "other digest" 'exp_avg/dense0.weight.*digest' "$(edit "$weight[\"digest\"] = \"0\" * 32")"
 broken "other digest of all" 'manifest.json: the parameters do not have the digest' \
     "$(edit 'm["digest"] = "0" * 32')"
-broken "a file elsewhere" 'leads out of the folder' \
+broken "a file elsewhere" 'names a file outside of the folder' \
     "$(edit 'f = m["files"]; f["../x"] = f.pop("shard-00000.safetensors"); [p.update(file="../x") for t in m["tensors"].values() for p in t["parts"] if p["file"] == "shard-00000.safetensors"]')"
 
 # ---- Failed writes -------------------------------------------------------------------------------

@@ -252,7 +252,7 @@ static void test_file_refused(void **state)
     refused("%\xed: \xed\xf1", "1:1", "has a line that begins with %"); /* an endless loop */
     refused("? add : ? x", "1:1", "has a key here that begins with ?"); /* a crash */
     refused("# why ? is taken\ndata: \x01", "2:7", "has a control character here");
-    refused("input: [3]\n", "1:1", "data is missing: a file says");
+    refused("input: [3]\n", "1:1", "data is missing: a model's file names");
     refused("# one\n---\ndata: synthetic\n...\n# two\n---\ndata: text\n", "6:1",
             "a second document");
     refused("data: synthetic\n--- {}\n", "2:1", "a second document");
@@ -271,7 +271,7 @@ static void test_file_refused(void **state)
     refused("data: synthetic\nbatch: 0\n", "2:8", "batch: '0' is not a whole number");
     refused("data: synthetic\nlayers: [relu]\n", "1:7", "input is missing");
     refused("data: synthetic\ninput: [0]\n", "2:9", "size: '0' is not a whole number");
-    refused("data: synthetic\ninput: []\n", "2:1", "without sizes");
+    refused("data: synthetic\ninput: []\n", "2:1", "the list of sizes is empty");
     refused("data: synthetic\ninput: [1, 1, 1, 1, 1]\n", "2:21", "more than 4 axes");
     refused("data: synthetic\ninput: [[1], [1], [1]]\n", "2:20", "more than 2 inputs");
     refused("data: synthetic\ninput: [1048576, 1048576]\n", "2:18", "is too large");
@@ -317,8 +317,9 @@ static void test_links_refused(void **state)
     layers_refused("  - conv: {units: 4, window: 3}\n  - bn\n", "5:5", "bias of conv0");
     layers_refused("  - relu\n  - add\n", "5:5", "add takes two layers: `- add: NAME`");
     layers_refused("  - relu\n  - add: relu0\n", "5:", "add takes relu0 twice");
-    layers_refused("  - conv: {units: 4, window: 3}\n  - add: input0\n", "5:5",
-                   "takes two inputs of the same shape; conv0 is [6,6,4] and input0 is [8,8,2]");
+    layers_refused(
+        "  - conv: {units: 4, window: 3}\n  - add: input0\n", "5:5",
+        "its two inputs must have the same shape; conv0 is [6,6,4] and input0 is [8,8,2]");
     layers_refused("  - dense: {units: 4, shares: relu0}\n", "4:", "called 'relu0'");
     layers_refused("  - relu\n  - dense: {units: 4, shares: relu0}\n", "5:5",
                    "shares the variables of");
@@ -326,14 +327,14 @@ static void test_links_refused(void **state)
     layers_refused("  - relu\n  - dense: {units: 4, from: input0}\n  - softmax_cross_entropy\n",
                    "4:5", "no layer takes relu0");
     layers_refused("  - dense: 4\n  - softmax_cross_entropy\n  - relu\n", "6:5",
-                   "is below the loss, softmax_cross_entropy0");
+                   "this layer comes after the loss, softmax_cross_entropy0");
     layers_refused("  - softmax_cross_entropy\n", "4:", "nothing to train");
     layers_refused("  - conv: {units: 4, window: 3}\n  - softmax_cross_entropy\n",
                    "5:", "a model of tokens needs one input");
     layers_refused("  - dense: 2\n  - squared_error\n",
                    "5:", "squared_error requires an input of one value");
     layers_refused("  - dense: 2\n  - logistic_loss\n", "5:5",
-                   "takes an input of one value per sample, the logit; dense0 is [2]");
+                   "its input must be one value per sample, the logit; dense0 is [2]");
 }
 
 static void test_tokens_refused(void **state)
@@ -360,7 +361,7 @@ static void test_files_refused(void **state)
         status = ls_graph_file_open(i ? "graph:" : "graph", &model);
         assert_int_equal(ls_status_code(status), LS_CODE_USAGE);
         assert_non_null(
-            strstr(ls_status_text(status), "graph: the file is missing; give graph:FILE.yaml"));
+            strstr(ls_status_text(status), "graph: no file is named; give graph:FILE.yaml"));
         ls_status_free(status);
     }
     status = ls_graph_file_open("graph:/", &model);

@@ -239,7 +239,7 @@ rows "the same durations, the same bits" "old('same1')[0]['time'] == old('same2'
 lockstep_ok predict --durations d.json --model poly --results predicted.db
 lockstep report --results predicted.db --results predicted.db --where model=poly --out page
 expect "a report says how it takes predicted rows, each counted once" \
-    one_line "the rows that fit (1) are all predicted; add warnings~predicted to --where "
+    one_line "all matching rows (1) are predictions, not measurements; add warnings~predicted to --where "
 lockstep predict --durations d.json --results none --format jsonl
 rows "another model has operations that the file lacks" "r['result']['status'] == 'error' and
     'no duration is known' in r['result']['reason']"

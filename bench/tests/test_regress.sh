@@ -342,7 +342,7 @@ done <<'END'
 2|no such format; valid are: table, json, md|f.jsonl f.jsonl --format csv
 2|give a share above 0|f.jsonl f.jsonl --threshold 0
 2|unknown key|f.jsonl f.jsonl --fail-on nothing
-2|is not valid; KEY|f.jsonl f.jsonl --fail-on nodes=x
+2|is not valid; give KEY|f.jsonl f.jsonl --fail-on nodes=x
 2|fails a case after N undecided comparisons|f.jsonl f.jsonl --fail-on undecided
 2|needs the report of the previous comparison|f.jsonl f.jsonl --fail-on undecided=2
 2|ci/bisect.sh GOOD BAD --build COMMAND|--bisect HEAD~1 HEAD --build true --model poly

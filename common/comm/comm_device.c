@@ -143,8 +143,8 @@ static ls_status take_message(device_op *op, device_op *from, ls_queue *queue)
                                 false);
     if (op->partner && op->partner != from)
         return ls_fail(LS_CODE_USAGE, "communicator", op->op.name,
-                       "is paired with another operation than in the call before; enqueue the same "
-                       "lists together in each call");
+                       "is not paired with the same operation as in the call before; enqueue the "
+                       "same lists together in each call");
     op->partner = from;
     LS_TRY(ls_queue_wait(queue, from->ready));
     LS_TRY(op->what.add
@@ -415,8 +415,8 @@ static ls_status check_devices(ls_device *const *devices, int ranks)
         const ls_device_info *other = ls_device_describe(devices[r]);
         if (other->name.kind != first->name.kind)
             return ls_fail(LS_CODE_USAGE, "comm: device", other->text,
-                           "is not of the type of %s, and a CPU device and a GPU do not exchange; "
-                           "use devices of one type",
+                           "cannot exchange with %s, since one is a CPU device and the other a "
+                           "GPU; use devices of one type",
                            first->text);
     }
     return LS_OK;

@@ -55,7 +55,8 @@ static ls_status open_file(const char *directory, const char *name, char path[64
     ls_raw_close(file);
     if (size && size % (RECORD + 1) == 0)
         return ls_fail(LS_CODE_MISSING, what, path,
-                       "it has %zu bytes, records of %d as CIFAR-100's; CIFAR-10's records have %d",
+                       "its %zu bytes are records of %d bytes, as in CIFAR-100; use CIFAR-10's "
+                       "files, whose records have %d",
                        size, RECORD + 1, RECORD);
     return ls_fail(LS_CODE_MISSING, what, path,
                    "it has %zu bytes, not a whole number of records of %d; download an intact copy",
@@ -115,7 +116,7 @@ const ls_declared_option ls_option_augment = {
     "yes|no",
     "yes",
     "",
-    "random crop and flip of images (no: the centre crop)",
+    "yes: crops and flips images at random; no: takes the centre",
     .type = LS_DECLARED_SWITCH};
 
 const ls_data_source ls_source_cifar10 = {

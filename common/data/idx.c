@@ -113,8 +113,8 @@ static ls_status read_header(stream *in, ls_idx *idx)
         return ls_fail(LS_CODE_MISSING, what, in->file.path,
                        "holds elements of type 0x%02x; only bytes (0x08) are read", head[2]);
     if (head[3] < 1 || head[3] > MAX_RANK)
-        return ls_fail(LS_CODE_MISSING, what, in->file.path, "has rank %d; ranks 1 to %d are read",
-                       head[3], MAX_RANK);
+        return ls_fail(LS_CODE_MISSING, what, in->file.path,
+                       "has %d dimensions; only files of 1 to %d are read", head[3], MAX_RANK);
     idx->rank = head[3];
     LS_TRY(take(in, head + 4, 4 * (size_t)idx->rank));
     idx->bytes = 1;

@@ -245,7 +245,7 @@ static ls_status header_length(const char *path, const uint8_t *bytes, size_t si
     if (length > MAX_HEADER_BYTES)
         return ls_fail(
             LS_CODE_MISSING, what, path,
-            "its header has %llu bytes, and no file's may have more than %d; write it again",
+            "its header has %llu bytes, more than the %d that are allowed; write the file again",
             (unsigned long long)length, MAX_HEADER_BYTES);
     if (length < 2)
         return broken(path, "its header is empty");
@@ -349,8 +349,8 @@ static ls_status read_index(bool (*passed)(const char *), ls_tensor_file *file)
     json_t *map = json_object_get(file->header, "weight_map");
     if (json_object_size(map) == 0)
         return ls_fail(LS_CODE_MISSING, what, raw->path,
-                       "is JSON without a weight_map, so no index of shards; give a safetensors "
-                       "file, or its model.safetensors.index.json");
+                       "is JSON without a weight_map, so it is not an index of shards; give a "
+                       "safetensors file, or its model.safetensors.index.json");
     json_object_foreach(map, name, value)
     {
         const char *shard = json_string_value(value);

@@ -46,7 +46,7 @@ static ls_status fill_polynomial(const ls_data_need *need, uint64_t first, ls_sp
     if (need->inputs != 1 || width != 1 || need->classes)
         return ls_fail(LS_CODE_USAGE, "--data", "synthetic",
                        "the data of a polynomial have one input of one value and no classes, which "
-                       "only the model poly takes; use it");
+                       "only one model takes; use --model poly");
     LS_TRY(ls_array_allocate("synthetic", LS_ARRAY_FLOAT32, split->samples, 1, &split->input[0]));
     LS_TRY(ls_array_allocate("synthetic", LS_ARRAY_FLOAT32, split->samples, 1, &split->target));
     float *x = split->input[0].data, *y = split->target.data;

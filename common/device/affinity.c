@@ -108,6 +108,6 @@ ls_status ls_affinity_check_openmp(void)
     if (!omp_get_proc_bind() || !omp_get_num_places())
         return LS_OK;
     return ls_fail(LS_CODE_MISSING, "OpenMP", "OMP_PROC_BIND, OMP_PLACES or GOMP_CPU_AFFINITY",
-                   "binds this process's threads, and has bound the first one to one OpenMP place; "
-                   "unset these variables, for devices bind their own threads");
+                   "has bound this process's first thread to one OpenMP place; unset these "
+                   "variables, since devices bind their own threads");
 }

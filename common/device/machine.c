@@ -234,7 +234,7 @@ static ls_status check_range(const char *option, int value, int most)
         return LS_OK;
     char where[16];
     snprintf(where, sizeof where, "%d", value);
-    return ls_fail(LS_CODE_USAGE, option, where, "is out of range; 1 to %d", most);
+    return ls_fail(LS_CODE_USAGE, option, where, "is out of range; give 1 to %d", most);
 }
 
 /* Keeps this process's share of the cores, or one core if there are fewer cores than processes. */

@@ -87,9 +87,11 @@ ls_status ls_check_ranges(ls_work *work, const ls_update_range *ranges, int64_t 
 {
     int64_t at = 0;
     if (range_count < 0 || (range_count && !ranges))
-        return ls_fail(LS_CODE_USAGE, work->op, "ranges",
-                       "%" PRId64 " ranges are given; give an array, and its number of ranges",
-                       range_count);
+        return ls_fail(
+            LS_CODE_USAGE, work->op, "ranges",
+            "%" PRId64
+            " ranges without an array are not possible; give an array of ranges, and their number",
+            range_count);
     for (int64_t r = 0; r < range_count; r++) {
         const ls_update_range *range = &ranges[r];
         if (range->count < 0 || range->first < at || (!gaps && range->first > at) ||
@@ -267,8 +269,8 @@ ls_status ls_check_gather_batch(const ls_gather_batch_args *a, ls_work *work)
 {
     LS_TRY(ls_check_batch_indices(&a->indices, work));
     if (a->count < 0 || a->count > LS_GATHERS)
-        return ls_fail(LS_CODE_USAGE, work->op, "count", "%d arrays; give 0 to %d", a->count,
-                       LS_GATHERS);
+        return ls_fail(LS_CODE_USAGE, work->op, "count", "%d arrays are given; give 0 to %d",
+                       a->count, LS_GATHERS);
     for (int i = 0; i < a->count; i++) {
         LS_TRY(ls_check_gather(&a->gather[i], work));
         if (a->gather[i].rows != a->indices.rows || a->gather[i].indices != a->indices.indices)

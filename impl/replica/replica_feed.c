@@ -71,11 +71,10 @@ static ls_status append_blocks(ls_replica *r, const ls_gather_batch_args *batch,
     ls_gather_batch_args one = *batch;
     one.count = 1;
     if (table->real_bytes != sizeof(float))
-        return ls_fail(
-            LS_CODE_USAGE, "table", table->name,
-            "has reals of %zu bytes, and context-parallel takes positions of inputs of 4 bytes; "
-            "use another table",
-            table->real_bytes);
+        return ls_fail(LS_CODE_USAGE, "table", table->name,
+                       "computes with numbers of %zu bytes, and context-parallel divides inputs of "
+                       "4-byte numbers only; use another table",
+                       table->real_bytes);
     LS_TRY(ls_kernel_table_need(table, "copy_columns", "the positions of a place"));
     for (int i = 0; i < batch->count; i++) {
         float *out = batch->gather[i].out;

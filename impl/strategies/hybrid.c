@@ -31,18 +31,18 @@
 #define OPTIONS(word, name, ...) __VA_OPT__(__VA_ARGS__, )
 
 static const ls_declared_option inner = {
-    "hybrid-inner", &INNER_STRATEGIES(CHOICE)[1], "model-parallel", "", "split of each replica",
+    "hybrid-inner", &INNER_STRATEGIES(CHOICE)[1], "model-parallel", "", "how each replica is divided over its devices",
     .type = LS_DECLARED_WORD, .words = (const char *const[]){INNER_STRATEGIES(WORD) NULL}};
 static const ls_declared_option outer = {
     "hybrid-outer", "mirrored|zero", "mirrored", "",
-    "between split replicas; zero: they share the update",
+    "strategy between the replicas; zero: they divide the optimizer's update among themselves",
     .type = LS_DECLARED_WORD, .words = (const char *const[]){"mirrored", "zero", NULL},
     .when = "--hybrid-inner model-parallel, pipeline or tensor-parallel"};
 const ls_declared_option ls_option_hybrid_replicas = {
-    "hybrid-replicas", "D", "2", "replicas", "copies of the split model",
+    "hybrid-replicas", "D", "2", "replicas", "number of replicas of the divided model",
     .low = 1, .high = LS_JOB_REPLICAS};
 static const ls_declared_option stages = {
-    "hybrid-stages", "S", "1", "stages", "of each replica: a pipeline of split layers",
+    "hybrid-stages", "S", "1", "stages", "stages of each replica: a pipeline whose stages have split layers",
     .low = 1, .high = LS_JOB_REPLICAS, .when = "--hybrid-inner tensor-parallel"};
 /* clang-format on */
 
@@ -117,11 +117,13 @@ static ls_status check(const ls_outline *o)
     const int64_t places = devices / replicas, here = (int64_t)o->devices;
     if (here % places && places % here && strcmp(o->comm, "mpi") == 0)
         return ls_fail(LS_CODE_USAGE, "option", "--hybrid-replicas",
-                       "replicas of %lld devices do not fit processes of %lld; use a multiple",
+                       "replicas of %lld devices do not fit into processes of %lld devices; one of "
+                       "the two must be a multiple of the other",
                        (long long)places, (long long)here);
     if (divides(within))
-        LS_TRY(ls_refuse_library(o, "sums whole models, and hybrid's replicas are divided",
-                                 "direct, ring, tree, halving-doubling, flat or auto"));
+        LS_TRY(ls_refuse_library(
+            o, "sums complete gradients, but each device of hybrid has only a part",
+            "direct, ring, tree, halving-doubling, flat or auto"));
     if (parts > 1) {
         LS_TRY(check_even("--hybrid-stages", "stages of a replica", parts, places));
         LS_TRY(ls_strategy_pipeline.check(o));

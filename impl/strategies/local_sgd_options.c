@@ -67,7 +67,7 @@ const ls_declared_option ls_option_local_sgd_every = {
     "H",
     "10",
     "steps",
-    "after which replicas average their parameters",
+    "steps between two averages of the replicas' parameters",
     .low = 1,
     .high = 1000000};
 static const ls_declared_option outer = {
@@ -75,26 +75,28 @@ static const ls_declared_option outer = {
     "average|sgd:lr=1|nesterov:lr=0.7,mu=0.9",
     "average",
     "",
-    "what the mean of the replicas' parameters is to all: the next ones, or an outer gradient",
+    "average: replicas continue from the mean of their parameters; sgd, nesterov: the mean's "
+    "distance is the gradient of an outer optimizer",
     .type = LS_DECLARED_TEXT,
     .high = 64,
     .continues = true,
     .check = check_outer};
-static const ls_declared_option fragments = {"local-sgd-fragments",
-                                             "F",
-                                             "1",
-                                             "",
-                                             "parts of the parameters, exchanged in turn",
-                                             .low = 1,
-                                             .high = 1000000,
-                                             .when = "--local-sgd-outer sgd or nesterov"};
+static const ls_declared_option fragments = {
+    "local-sgd-fragments",
+    "F",
+    "1",
+    "",
+    "number of parts of the parameters, which are averaged in turn",
+    .low = 1,
+    .high = 1000000,
+    .when = "--local-sgd-outer sgd or nesterov"};
 
 static const ls_declared_option wire = {
     "local-sgd-wire",
     "float32|bf16|int8",
     "float32",
     "",
-    "how distances travel: rounded to 16 bits, or to 8 with a scale for 512",
+    "type in which averaged distances travel; int8: with a scale for every 512 elements",
     .type = LS_DECLARED_WORD,
     .words = (const char *const[]){"float32", "bf16", "int8", NULL}, /* as ls_wire_form */
     .when = "--local-sgd-outer sgd or nesterov"};
@@ -133,8 +135,8 @@ ls_status ls_local_sgd_check(const ls_outline *o)
     if (o->job->exchange.wire && strcmp(o->allreduce, "auto") != 0 &&
         strcmp(o->allreduce, "owners") != 0)
         return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
-                       "%s would round more than once an element that --local-sgd-wire rounds; use "
-                       "owners or auto",
+                       "%s would round some elements more than once, and --local-sgd-wire rounds "
+                       "once; use owners or auto",
                        o->allreduce);
     if (update->owned && strcmp(o->allreduce, "library") == 0)
         return ls_fail(

@@ -26,14 +26,20 @@ static void build(ls_step *s)
 }
 
 const ls_declared_option ls_option_pipeline_microbatches = {
-    "pipeline-microbatches", "M", "4", "micro-batches", "parts of a batch", .low = 1, .high = 1024};
+    "pipeline-microbatches",
+    "M",
+    "4",
+    "micro-batches",
+    "number of micro-batches into which a batch is cut",
+    .low = 1,
+    .high = 1024};
 
 const ls_declared_option ls_option_pipeline_schedule = {
     "pipeline-schedule",
     "gpipe|1f1b|interleaved|zb-h1|zb-h2",
     "gpipe",
     "",
-    "order of the parts' passes",
+    "order of the micro-batches' forward and backward passes",
     .type = LS_DECLARED_WORD,
     .words = (const char *const[]){"gpipe", "1f1b", "interleaved", "zb-h1", "zb-h2", NULL}};
 
@@ -41,7 +47,7 @@ const ls_declared_option ls_option_pipeline_chunks = {"pipeline-chunks",
                                                       "V",
                                                       "2",
                                                       "chunks",
-                                                      "parts of the model on each stage",
+                                                      "number of parts of the model on each stage",
                                                       .low = 2,
                                                       .high = LS_SCHEDULE_CHUNKS,
                                                       .when = "--pipeline-schedule interleaved"};

@@ -11,49 +11,52 @@ static const ls_declared_option mode = {
     "sync|async|ssp",
     "sync",
     "",
-    "gradients are applied: of a step together; each when it comes; the same, within a bound",
+    "sync: servers apply the gradients of a step together; async: each one when it arrives; ssp: "
+    "like async, with bounded staleness",
     .type = LS_DECLARED_WORD,
     .words = (const char *const[]){"sync", "async", "ssp", NULL}};
 static const ls_declared_option staleness = {"ps-staleness",
                                              "K",
                                              "2",
                                              "steps",
-                                             "a worker is at most K steps ahead of the slowest",
+                                             "steps that a worker may be ahead of the slowest one",
                                              .low = 0,
                                              .high = 1000000,
                                              .when = "--ps-mode ssp"};
-static const ls_declared_option servers = {"ps-servers",
-                                           "N",
-                                           "1",
-                                           "ranks",
-                                           "ranks that are servers, the first ones",
-                                           .low = 1,
-                                           .high = 1023,
-                                           .when = "several ranks"};
+static const ls_declared_option servers = {
+    "ps-servers",
+    "N",
+    "1",
+    "ranks",
+    "number of ranks that are servers; these are the first ranks",
+    .low = 1,
+    .high = 1023,
+    .when = "several ranks"};
 static const ls_declared_option colocate = {"ps-colocate",
                                             "yes|no",
                                             "no",
                                             "",
-                                            "every rank works, servers too",
+                                            "yes: every rank is a worker, also the servers",
                                             .type = LS_DECLARED_SWITCH,
                                             .when = "several ranks"};
-static const ls_declared_option shard = {
-    "ps-shard",
-    "bytes|variable",
-    "bytes",
-    "",
-    "bytes: as many on each server; variable: whole ones, greedily balanced",
-    .type = LS_DECLARED_WORD,
-    .words = (const char *const[]){"bytes", "variable", NULL},
-    .when = "several ranks"};
-static const ls_declared_option backups = {"ps-backup-workers",
-                                           "B",
-                                           "0",
-                                           "workers",
-                                           "gradients that a step does not wait for",
-                                           .low = 0,
-                                           .high = 1022,
-                                           .when = "--ps-mode sync"};
+static const ls_declared_option shard = {"ps-shard",
+                                         "bytes|variable",
+                                         "bytes",
+                                         "",
+                                         "how variables are spread over servers; bytes: evenly, by "
+                                         "cutting variables; variable: uncut, balanced greedily",
+                                         .type = LS_DECLARED_WORD,
+                                         .words = (const char *const[]){"bytes", "variable", NULL},
+                                         .when = "several ranks"};
+static const ls_declared_option backups = {
+    "ps-backup-workers",
+    "B",
+    "0",
+    "workers",
+    "number of workers whose gradients a step does not wait for (the slowest)",
+    .low = 0,
+    .high = 1022,
+    .when = "--ps-mode sync"};
 
 const ls_declared_option *const ls_ps_declared[] = {
     &mode, &staleness, &servers, &colocate, &shard, &backups, &ls_option_variable_device, NULL};

@@ -18,18 +18,18 @@ static ls_status check_wire(const ls_outline *o)
                        "bf16 rounds what replicas send, and --reduce exact sends partial sums "
                        "unrounded; use --reduce fast, or --gradient-wire float32");
     if (o->job->mesh.rest == LS_POSITION)
-        return ls_fail(LS_CODE_USAGE, "option", where,
-                       "bf16 rounds each replica's gradient, and places with a part of the "
-                       "positions have only partial sums of it; use float32, or another "
-                       "--hybrid-inner");
+        return ls_fail(
+            LS_CODE_USAGE, "option", where,
+            "bf16 would round partial sums, which are all that a device has where context-parallel "
+            "divides a replica's positions; use float32, or another --hybrid-inner");
     if (strcmp(o->comm, "nccl") == 0)
         return ls_fail(LS_CODE_USAGE, "option", "--comm",
-                       "nccl adds in 16 bits what travels in 16 bits; use auto, or --gradient-wire "
-                       "float32");
+                       "nccl would also add in 16 bits, and --gradient-wire bf16 adds in float32; "
+                       "use auto, or --gradient-wire float32");
     if (strcmp(o->allreduce, "auto") != 0 && strcmp(o->allreduce, "owners") != 0)
         return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
-                       "%s would round more than once an element that --gradient-wire rounds; use "
-                       "owners or auto",
+                       "%s would round some elements more than once, and --gradient-wire bf16 "
+                       "rounds once; use owners or auto",
                        o->allreduce);
     return LS_OK;
 }
@@ -120,8 +120,8 @@ static ls_status check_accumulation(const ls_strategy *strategy, const ls_outlin
                        "on a device keeps only its share; use each, or --zero-stage 1");
     if (most < pieces * replicas)
         return ls_fail(LS_CODE_USAGE, "option", "--gradient-accumulation-steps",
-                       "%lld pieces of %lld %s are more than the batch's %lld %s; use at most "
-                       "%lld, or %s",
+                       "%lld pieces for each of %lld %s are more than the batch's %lld %s; use at "
+                       "most %lld, or %s",
                        (long long)pieces, (long long)replicas,
                        replicas > 1 ? "replicas" : "replica", (long long)most,
                        job->exact.on ? "shards" : "samples",

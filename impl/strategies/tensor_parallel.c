@@ -23,7 +23,11 @@
 #include <string.h>
 
 const ls_declared_option ls_option_tensor_parallel_sequence = {
-    "tensor-parallel-sequence", "no|yes", "no", "", "norms and residuals on a share of positions",
+    "tensor-parallel-sequence",
+    "no|yes",
+    "no",
+    "",
+    "yes: norms and residuals are divided by positions (sequence parallelism)",
     .type = LS_DECLARED_SWITCH};
 
 /* A node that is split runs on all places; ls_run_node sums over them. */

@@ -17,11 +17,18 @@
 enum { STAGED_RANGES = 4 };
 
 static const ls_declared_option staged = {
-    "towers-staged",           "yes|no", "no", "", "variables of the next step fetched ahead",
+    "towers-staged",
+    "yes|no",
+    "no",
+    "",
+    "yes: fetches the variables of the next step ahead of time",
     .type = LS_DECLARED_SWITCH};
-static const ls_declared_option colocated = {
-    "colocate-gradients",      "yes|no", "yes", "", "no: backward on the variable device",
-    .type = LS_DECLARED_SWITCH};
+static const ls_declared_option colocated = {"colocate-gradients",
+                                             "yes|no",
+                                             "yes",
+                                             "",
+                                             "no: the backward pass runs on the variable device",
+                                             .type = LS_DECLARED_SWITCH};
 
 static bool is_staged(const ls_step *s)
 {

@@ -194,8 +194,8 @@ static ls_status put_half(ls_comm *comm, ls_half half, const ls_allreduce_args *
     ls_subtree nodes[LS_SUBTREES];
     tree_plan tree = {0};
     if (a->shards < 1)
-        return ls_fail(LS_CODE_USAGE, "all-reduce", "canonical", "%lld shards; give at least 1",
-                       (long long)a->shards);
+        return ls_fail(LS_CODE_USAGE, "all-reduce", "canonical",
+                       "%lld shards are given; give at least 1", (long long)a->shards);
     size_t mine = find_trees(a->of, comm->rank, comm->size, a->shards, nodes);
     if (a->sum_count != mine)
         return ls_fail(LS_CODE_USAGE, "all-reduce", "canonical",

@@ -20,7 +20,7 @@ static ls_status infer(ls_graph *graph, ls_node *node)
     const int64_t heads = node->options.units;
     if (x->rank != 2 || x->size[1] % 3 || ls_shape_elements(x) < 1)
         return ls_fail(LS_CODE_USAGE, "graph", "attention",
-                       "takes a sequence of queries, keys and values");
+                       "its input must be a sequence of queries, keys and values");
     node->shape = (ls_shape){.rank = 2, .size = {x->size[0], x->size[1] / 3}};
     if (heads < 1 || node->shape.size[1] % heads)
         return ls_fail(LS_CODE_USAGE, "graph", "attention",

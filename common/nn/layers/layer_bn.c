@@ -25,7 +25,7 @@ static ls_status infer(ls_graph *graph, ls_node *node)
                        "its input must be an image of three axes: height, width and channels");
     for (int i = 0; i < 3; i++)
         if (x->size[i] != z->size[i])
-            return ls_fail(LS_CODE_USAGE, "graph", "bn", "takes two inputs of the same shape");
+            return ls_fail(LS_CODE_USAGE, "graph", "bn", "its two inputs must have the same shape");
     if (node->shares >= 0)
         return ls_fail(LS_CODE_USAGE, "graph", "bn",
                        "has moving statistics, which two layers cannot share; remove shares");

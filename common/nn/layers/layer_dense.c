@@ -25,7 +25,8 @@ static ls_status infer(ls_graph *graph, ls_node *node)
     if (outputs < 1)
         return ls_fail(LS_CODE_USAGE, "graph", "dense", "needs at least one unit");
     if (o->last_axis && (from->rank != 2 || ls_shape_elements(from) < 1))
-        return ls_fail(LS_CODE_USAGE, "graph", "dense", "takes a sequence of positions and inputs");
+        return ls_fail(LS_CODE_USAGE, "graph", "dense",
+                       "its input must be a sequence, of positions and their values");
     const int64_t inputs = inputs_of(graph, node);
     node->shape = o->last_axis ? (ls_shape){.rank = 2, .size = {from->size[0], outputs}}
                                : (ls_shape){.rank = 1, .size = {outputs}};

@@ -50,7 +50,7 @@ static ls_status logistic_infer(ls_graph *graph, ls_node *node)
     if (ls_shape_elements(&node->shape) == 1)
         return LS_OK;
     return ls_fail(LS_CODE_USAGE, "graph", "logistic_loss",
-                   "takes an input of one value per sample, the logit");
+                   "its input must be one value per sample, the logit");
 }
 
 static ls_status logistic_forward(const ls_layer_site *site, ls_op_list *ops)

@@ -21,7 +21,8 @@ static ls_status infer(ls_graph *graph, ls_node *node)
 {
     const int64_t H = node->options.units;
     if (graph->nodes[node->inputs[0]].shape.rank != 2)
-        return ls_fail(LS_CODE_USAGE, "graph", "lstm", "takes a sequence of steps and inputs");
+        return ls_fail(LS_CODE_USAGE, "graph", "lstm",
+                       "its input must be a sequence, of steps and their values");
     if (H < 1 || H > 1 << 20)
         return ls_fail(LS_CODE_USAGE, "graph", "lstm", "needs 1 to %d units", 1 << 20);
     const ls_lstm_shape s = shape_of(graph, node, 1);

@@ -5,7 +5,8 @@
 static ls_status infer(ls_graph *graph, ls_node *node)
 {
     if (ls_shape_elements(&graph->nodes[node->inputs[0]].shape) != 1)
-        return ls_fail(LS_CODE_USAGE, "graph", "polynomial", "takes one number a sample");
+        return ls_fail(LS_CODE_USAGE, "graph", "polynomial",
+                       "its input must be one number per sample");
     node->shape = (ls_shape){.rank = 1, .size = {3}};
     return LS_OK;
 }

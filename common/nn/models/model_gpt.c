@@ -140,9 +140,8 @@ const ls_declared_option ls_option_lengths = {
     .placeholder = "WORD",
     .fallback = "full",
     .unit = "",
-    .help =
-        "targets of training: full, at all positions of a sample; ragged, at its first ones, as "
-        "many as its number in the data set gives (the loss is the mean over targets)",
+    .help = "positions of a sample that are targets of training; full: all; ragged: only the first "
+            "ones, a number that varies from sample to sample (the loss is the mean over targets)",
     .type = LS_DECLARED_WORD,
     .words = (const char *const[]){"full", "ragged", NULL},
     .implied = true,

@@ -74,7 +74,7 @@ const ls_declared_option ls_option_dropout = {
     .placeholder = "X",
     .fallback = "0",
     .unit = "",
-    .help = "probability with which training drops an output: of mlp's hidden layers; of gpt's "
+    .help = "probability with which training drops an output of mlp's hidden layers; of gpt's "
             "embedding and of both projections of a block",
     .type = LS_DECLARED_REAL,
     .low = 0,

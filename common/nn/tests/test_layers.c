@@ -245,11 +245,12 @@ static void refused_layers(void **state)
             "larger");
     refused(&f, "global_max_pool", (int[]){flat, -1}, -1, NULL, "must be an image");
     refused(&f, "channels_first", (int[]){flat, -1}, -1, NULL, "three axes");
-    refused(&f, "lstm", (int[]){flat, -1}, -1, &(ls_layer_options){.units = 2}, "takes a sequence");
+    refused(&f, "lstm", (int[]){flat, -1}, -1, &(ls_layer_options){.units = 2},
+            "must be a sequence");
     refused(&f, "lstm", (int[]){add_sequence(&f, 0, 3, 4), -1}, -1, &(ls_layer_options){0},
             "units");
     refused(&f, "logistic_loss", (int[]){flat, -1}, -1, NULL,
-            "takes an input of one value per sample, the logit");
+            "its input must be one value per sample, the logit");
     close_all(&f);
 }
 

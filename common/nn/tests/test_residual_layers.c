@@ -156,7 +156,7 @@ static void refused_layers(void **state)
     int image = add_image(&f), flat = add_input(&f, 4), bn = add_bn(&f, image, -1);
     int small = add_with(&f, "shortcut", image, &halves);
     refused(&f, "bn", (int[]){flat, -1}, -1, NULL, "three axes");
-    refused(&f, "bn", (int[]){image, small, -1}, -1, NULL, "of the same shape");
+    refused(&f, "bn", (int[]){image, small, -1}, -1, NULL, "must have the same shape");
     refused(&f, "bn", (int[]){image, -1}, bn, NULL, "moving statistics");
     refused(&f, "bn", (int[]){image, small, flat, -1}, -1, NULL, "takes 1");
     refused(&f, "shortcut", (int[]){flat, -1}, -1, &halves, "three axes");

@@ -347,7 +347,7 @@ static ls_status give_way(cuda_kernels *cuda, cudnnStatus_t status, ls_status fa
     if (cuda->base.convolution == LS_CONVOLUTION_CUDNN || ls_dnn_lacks_memory(status) ||
         ls_status_is_final(failure))
         return failure;
-    *why = "a trial of it failed";
+    *why = "a trial run of the algorithm failed";
     const size_t used = strlen(cuda->library);
     if (!cuda->dnn_failed)
         snprintf(cuda->library + used, sizeof cuda->library - used, " (a trial failed: %s)",

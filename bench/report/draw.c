@@ -45,7 +45,7 @@ static char *read_text(FILE *file)
 static ls_status refuse_temporary(void)
 {
     return ls_fail(LS_CODE_MISSING, "report", "temporary file",
-                   "cannot be made: %s; TMPDIR names a folder with room", strerror(errno));
+                   "cannot be made: %s; set TMPDIR to a folder with free space", strerror(errno));
 }
 
 /* Words gnuplot's last message on one line: the line of its script that failed, and why. */
@@ -134,7 +134,7 @@ static ls_status check_complete(FILE *file, const char *name, const char *folder
     if (memmem(last, length, end, strlen(end)))
         return LS_OK;
     return ls_fail(LS_CODE_MISSING, "report", folder,
-                   "gnuplot did not complete %s; a folder with room works", name);
+                   "gnuplot did not complete %s; use a folder with free space", name);
 }
 
 void ls_draw_dress(FILE *stream, const json_t *figure, const char *drawn)

@@ -240,13 +240,18 @@ ls_status ls_net_open(const ls_net_options *options, ls_net **out)
         ls_net_plan(options, net->nodes);
         status = ls_net_take_buffers(net);
     }
-    for (int n = ls_net_begin(options); n < ls_net_end(options) && !status; n++)
+    for (int n = ls_net_begin(options); n < ls_net_end(options) && !status; n++) {
         status = build_forward(net, n);
+        if (!status)
+            status = ls_net_append_values(net, n, false, &net->nodes[n].forward);
+    }
     if (!status && options->choices)
         status = ls_net_append_choices(net, &net->nodes[ls_net_end(options) - 1].forward);
     for (int n = ls_net_end(options);
          n-- > ls_net_begin(options) && options->gradients && !status;) {
-        status = build_backward(net, n);
+        status = ls_net_append_values(net, n, true, &net->nodes[n].backward);
+        if (!status)
+            status = build_backward(net, n);
         /* for profiles */
         const ls_op_list *lists[] = {&net->nodes[n].backward, &net->nodes[n].backward_rest,
                                      &net->nodes[n].weights};

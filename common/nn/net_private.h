@@ -82,6 +82,9 @@ bool ls_net_fuses_relu(const ls_net_options *options, int node);
  * the first rows' choices. The net's forward pass comes before, its backward pass after it. */
 ls_status ls_net_append_choices(const ls_net *net, ls_op_list *ops);
 
+/* Appends what notes or takes over a node's output, or gradient, if choices ask for values. */
+ls_status ls_net_append_values(const ls_net *net, int node, bool gradient, ls_op_list *ops);
+
 /* Appends sum += part, both real [count]. */
 ls_status ls_net_append_add(ls_net *net, void *sum, const void *part, int64_t count,
                             ls_op_list *ops);

@@ -85,9 +85,9 @@ SELECT b.size, printf('%g device%s', b.size, CASE WHEN b.size > 1 THEN 's' ELSE 
   CASE WHEN compared > 1 AND NOT busy THEN substr(b.pool, instr(b.pool, '|') + 1) END AS by,
   CASE WHEN near > 2 THEN near - 2 END AS more, CASE WHEN near > 1 AND NOT busy THEN
     CASE WHEN b.any_known THEN 'their intervals overlap' ELSE 'no interval is known' END END AS open,
-  CASE WHEN near < 2 AND compared > 1 AND NOT busy THEN ratio_text(b.v, b.low, b.high, n.v, n.low, n.high,
-    'two digits') END
-    AS ratio,
+  CASE WHEN near < 2 AND compared > 1 AND NOT busy THEN
+    (SELECT printf('%s (%s to %s)', decimals(of ->> 'value', 2), decimals(of ->> 'low', 2), decimals(of ->> 'high', 2))
+      FROM (SELECT ratio(b.v, b.low, b.high, n.v, n.low, n.high) AS of)) END AS ratio,
   CASE WHEN gate IN ('bounded', 'exact') THEN gate END AS grade,
   CASE WHEN gate NOT IN ('bounded', 'exact') THEN gate END AS unproven, coalesce(steps, 0) AS steps,
   CASE WHEN compared < 2 THEN b.name || ' (the only case)' WHEN busy THEN 'the machine was too busy to tell'
@@ -131,7 +131,7 @@ SELECT coalesce((SELECT headline FROM finding), CASE WHEN max(ok) THEN 'No row h
 SELECT i = 1 OR NULL AS best, title AS label, count, interval_text(rate, rate_low, rate_high) AS rate,
   figure_text(rate, '') AS speed,
   CASE WHEN pace > 0 THEN printf('%.4g', pace) END AS step, CASE i WHEN 1 THEN '1' ELSE
-    ratio_text(best_v, best_low, best_high, v, low, high, 'text') END AS over,
+    ratio_text(best_v, best_low, best_high, v, low, high) END AS over,
   CASE WHEN speedup >= 0 THEN printf('%.2f', speedup) END AS speedup, figure_text(efficiency, '%') AS efficiency,
   iif(is_peer, 'peer', gate) AS equal
 FROM (SELECT ranked.*, is_peer, gate, first_value(v) OVER w AS best_v, first_value(high) OVER w AS best_high
@@ -159,8 +159,8 @@ FROM (SELECT title, name AS value, min(place) AS first, max(place) FILTER (WHERE
 -- pairs
 SELECT CASE WHEN first = begin THEN title END AS "case", value, count, CASE WHEN pace > 0 THEN printf('%.4g',
   pace) END AS step,
-  CASE WHEN first = begin THEN '1' ELSE ratio_text(x, x_low, x_high, y, y_low, y_high, 'text') END AS over,
-  CASE WHEN first != begin THEN ratio_text(x, x_low, x_high, y, y_low, y_high, 'verdict') END AS verdict
+  CASE WHEN first = begin THEN '1' ELSE ratio_text(x, x_low, x_high, y, y_low, y_high) END AS over,
+  CASE WHEN first != begin THEN ratio(x, x_low, x_high, y, y_low, y_high) ->> 'verdict' END AS verdict
 FROM (SELECT b.*, iif(a.uneven = b.uneven, a.rate, a.mean) AS x, iif(a.uneven = b.uneven, a.low, a.mean_low) AS x_low,
     iif(a.uneven = b.uneven, a.high, a.mean_high) AS x_high, iif(a.uneven = b.uneven, b.rate, b.mean) AS y,
     iif(a.uneven = b.uneven, b.low, b.mean_low) AS y_low, iif(a.uneven = b.uneven, b.high, b.mean_high) AS y_high

@@ -54,15 +54,12 @@ static ls_status look(ls_forecast *forecast, const ls_request *request, size_t i
     if (!c->error)
         c->error =
             ls_world_agree(request->processes->comm, ls_plan_draw(&forecast->workplace, &c->plan));
-    if (c->error) {
-        c->plain = c->estimate;
+    if (c->error)
         return LS_OK;
-    }
     if (same) {
-        c->estimate = same->plain;
-        c->plain = same->plain;
+        c->estimate = same->estimate;
         c->estimate.looked_s = 0;
-        c->estimate.need = ls_need_copy(&same->plain.need);
+        c->estimate.need = ls_need_copy(&same->estimate.need);
         c->error = same->error ? ls_fail(ls_status_code(same->error), NULL, NULL, "%s",
                                          ls_status_text(same->error))
                                : LS_OK;
@@ -76,12 +73,6 @@ static ls_status look(ls_forecast *forecast, const ls_request *request, size_t i
         const double looked_s = c->estimate.looked_s;
         ls_need_free(&c->estimate.need);
         c->estimate = (ls_estimate){.looked_s = looked_s};
-    }
-    c->plain = c->estimate;
-    if (c->estimate.judged) {
-        const double kernels_s = ls_estimate_kernels(forecast->configs, index);
-        c->estimate.around_s += kernels_s;
-        c->estimate.seconds += kernels_s;
     }
     return LS_OK;
 }
@@ -134,8 +125,13 @@ ls_status ls_forecast_make(const ls_request *request, bool steps, ls_forecast *o
     ls_progress_close(out->workplace.progress);
     out->workplace.progress = NULL;
     out->data_s = (double)(ls_clock_ns() - begin) * 1e-9;
-    for (size_t i = 0; i < out->count; i++) /* the rest is mostly reading */
-        out->data_s -= out->cases[i].estimate.looked_s;
+    for (size_t i = 0; i < out->count; i++) {
+        ls_estimate *its = &out->cases[i].estimate;
+        const double kernels_s = its->judged ? ls_estimate_kernels(out->configs, i) : 0;
+        out->data_s -= its->looked_s; /* the rest is mostly reading */
+        its->around_s += kernels_s;
+        its->seconds += kernels_s;
+    }
     return LS_OK;
 }
 

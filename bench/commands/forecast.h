@@ -9,9 +9,8 @@
 typedef struct ls_forecast_case {
     ls_plan_of_case plan;
     ls_estimate estimate;
-    ls_estimate plain; /**< the estimate without work that several cases share */
-    ls_status error;   /**< why it cannot be opened here; NULL if it can */
-    bool baseline;     /**< not asked for, but added by --baseline */
+    ls_status error; /**< why it cannot be opened here; NULL if it can */
+    bool baseline;   /**< not asked for, but added by --baseline */
 } ls_forecast_case;
 
 /** Owned by the caller; close it also on failure. */

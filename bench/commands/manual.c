@@ -61,20 +61,19 @@ bool ls_manual_print(FILE *stream, const char *kind, const ls_command *commands,
         f++;
     if (f == 3)
         return false;
+    json_t *all = json_array(), *list = json_array();
     json_auto_t *values =
-        json_pack("{s:s,s:[],s:[]}", "version", LS_VERSION, "commands", "options");
+        json_pack("{s:s,s:o,s:o}", "version", LS_VERSION, "commands", list, "options", all);
     for (size_t i = 0; i < options; i++)
-        json_array_append_new(json_object_get(values, "options"),
-                              json_of(&table[i], commands, count));
+        json_array_append_new(all, json_of(&table[i], commands, count));
     for (size_t i = 0; i < count; i++) {
         json_t *own = json_array();
         for (size_t k = 0; k < options; k++)
             if (ls_option_is_of(&table[k], commands[i].options))
-                json_array_append(own, json_array_get(json_object_get(values, "options"), k));
-        json_array_append_new(json_object_get(values, "commands"),
-                              json_pack("{s:s,s:s,s:s,s:o}", "name", commands[i].name, "operands",
-                                        commands[i].operands, "help", commands[i].help, "options",
-                                        own));
+                json_array_append(own, json_array_get(all, k));
+        json_array_append_new(list, json_pack("{s:s,s:s,s:s,s:o}", "name", commands[i].name,
+                                              "operands", commands[i].operands, "help",
+                                              commands[i].help, "options", own));
     }
     ls_template_fill(stream, files[f].text, values, files[f].escape);
     return true;

@@ -31,7 +31,8 @@ static ls_status read_rows(const ls_request *request, known_rows *known)
     ls_results *results;
     json_auto_t *rows = json_array();
     json_auto_t *values = json_pack("{s:i,s:i}", "but", (int)known->but, "of", COMPARED);
-    json_t *one;
+    json_t *one, *count;
+    const char *key;
     size_t index;
     if (request->processes->rank > 0 || access(request->results, F_OK) != 0)
         return LS_OK; /* no results yet */
@@ -39,8 +40,8 @@ static ls_status read_rows(const ls_request *request, known_rows *known)
     ls_status status = ls_results_query(results, sql, values, rows);
     json_array_foreach(rows, index, one)
     {
-        json_object_set(known->counts, json_string_value(json_object_get(one, "key")),
-                        json_object_get(one, "count"));
+        if (json_unpack(one, "{s:s,s:o}", "key", &key, "count", &count) == 0)
+            json_object_set(known->counts, key, count);
     }
     ls_results_close(results);
     return status;
@@ -59,7 +60,9 @@ static ls_status is_known(ls_workplace *workplace, const ls_case *one, known_row
     if (planned && plan.job.ranks.comm)
         status = ls_status_first(status, ls_row_join(processes, row));
     ls_auto char *key = status ? NULL : ls_row_identity(row, known->but, COMPARED);
-    const json_int_t count = key ? json_integer_value(json_object_get(known->counts, key)) : 0;
+    json_int_t count = 0;
+    if (key)
+        json_unpack(known->counts, "{s:I}", key, &count);
     if (count > 0)
         json_object_set_new(known->counts, key, json_integer(count - 1));
     uint64_t number = count > 0;

@@ -186,8 +186,8 @@ static ls_status name_cases(ls_regress *regress)
     LS_TRY(ls_report_names(rows, &names));
     for (size_t i = 0; i < regress->count; i++) {
         const json_t *row = json_array_get(rows, i);
-        const char *label = json_string_value(json_object_get(json_array_get(names, i), "name"));
-        label = label ? label : "";
+        const char *label = "";
+        json_unpack(json_array_get(names, i), "{s:s}", "name", &label);
         const char *model = ls_row_string(row, LS_F_case_model);
         const char *rest = label + strspn(label, " "); /* either may be missing */
         if (asprintf(&regress->cases[i].name, "%s%s%s", model, *model && *rest ? " " : "", rest) <

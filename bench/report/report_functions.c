@@ -2,7 +2,7 @@
 /* What the statements of a report call that only C can say; see page.h. */
 #include "bench/report/page.h"
 #include "bench/rows/row.h"
-#include "bench/statistics/verdict.h"
+#include "bench/statistics/statistics.h"
 #include "build_info.h"
 #include "common/base/digest.h"
 #include "common/base/grow.h"
@@ -116,24 +116,13 @@ static void interval_text(sqlite3_context *context, int count, sqlite3_value **v
     give_interval(context, read_interval(value));
 }
 
-/* ratio_text(a, low, high, b, low, high, what): a / b, with an interval if both have one; "two
- * digits", or as the "verdict". */
+/* ratio_text(a, low, high, b, low, high): a / b, with an interval if both have one. */
 static void ratio_text(sqlite3_context *context, int count, sqlite3_value **value)
 {
     const ls_interval a = read_interval(value), b = read_interval(value + 3);
-    const ls_interval ratio =
-        a.low > 0 && b.low > 0 ? ls_statistics_ratio(a, b) : (ls_interval){a.value / b.value, 0, 0};
-    const char *what = text_of(value[6]);
-    char text[96];
     (void)count;
-    if (strcmp(what, "verdict") == 0) {
-        sqlite3_result_text(context, ls_verdict_name(ls_verdict_of_pair(ratio)), -1, SQLITE_STATIC);
-    } else if (strcmp(what, "two digits") == 0) {
-        snprintf(text, sizeof text, "%.2f (%.2f to %.2f)", ratio.value, ratio.low, ratio.high);
-        sqlite3_result_text(context, text, -1, SQLITE_TRANSIENT);
-    } else {
-        give_interval(context, ratio);
-    }
+    give_interval(context, a.low > 0 && b.low > 0 ? ls_statistics_ratio(a, b)
+                                                  : (ls_interval){a.value / b.value, 0, 0});
 }
 
 /* The values of a group whose median is asked for. */
@@ -172,7 +161,7 @@ void ls_page_add_functions(const ls_page *page, sqlite3 *db)
     } functions[] = {
         {"report_fact", 1, report_fact}, {"delay_ms", 1, delay_ms},
         {"figure_text", 2, figure_text}, {"interval_text", 3, interval_text},
-        {"ratio_text", 7, ratio_text},
+        {"ratio_text", 6, ratio_text},
     };
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
         sqlite3_create_function(db, functions[i].name, functions[i].arguments, SQLITE_UTF8,

@@ -103,10 +103,13 @@ void ls_report_plan(const json_t *rows, json_t *out)
     const char *line_of;
     size_t others = 0, i, size;
     json_t *cases = json_array(), *unused;
-    json_unpack(out, "{s:[o],s:o}", "repeat", &said, "repeated", &repeated);
+    json_int_t more = 0;
+    json_unpack(out, "{s:o,s:[o]}", "repeated", &repeated, "repeat", &said);
+    json_unpack(said, "{s:I}", "others", &more);
     json_array_foreach(repeated, i, one)
     {
-        const json_int_t place = json_integer_value(json_object_get(one, "place"));
+        json_int_t place = 0;
+        json_unpack(one, "{s:I}", "place", &place);
         const json_t *row = json_array_get(rows, (size_t)place - 1);
         char *line = NULL;
         FILE *stream = open_memstream(&line, &size);
@@ -121,7 +124,7 @@ void ls_report_plan(const json_t *rows, json_t *out)
         (void)unused;
         json_array_append_new(cases, json_string(line_of));
     }
-    others += (size_t)json_integer_value(json_object_get(said, "others"));
+    others += (size_t)more;
     if (others > 0)
         json_object_set_new(out, "others", json_sprintf("%zu", others));
     if (json_array_size(cases) > 0)

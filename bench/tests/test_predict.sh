@@ -273,6 +273,9 @@ rows "a plan is measured now, and its rows are predicted" "len(rows) == 3 and ro
 lockstep_ok predict --validate --results measured.db --format jsonl
 rows "without cases: all measured rows of the file" "len(rows) == 3 and r['case']['strategy'] == 'mirrored'"
 keep validated
+lockstep_ok predict --validate --results measured.db
+expect "the table says of each row whether its interval held" awk '$8 == "yes" || $8 == "no" {
+    rows++; wrong += ($8 == "yes") != ($4 >= $6 && $4 <= $7) } END { exit wrong || rows < 2 }' out
 lockstep_ok run --model poly --strategy local-sgd --devices 2 --link latency=5ms --steps 20 --blocks 1 --gate-steps 0 \
     --waterfall no --results apart.db --format jsonl
 lockstep_ok predict --validate --results apart.db --format jsonl

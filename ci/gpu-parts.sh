@@ -526,11 +526,12 @@ import sys
 print(*(f"{p}/nvidia" for p in sys.path if p))') -maxdepth 3 -name 'libcupti.so.[0-9]*' 2>/dev/null || true; } | sort -V | tail -n 1)
   [ -n "$cupti" ] || left_out "no libcupti.so here"
   mkdir -p "$out/kernels"
-  while read -r model batch; do
-    name=${model//:/-}.$batch
+  # shellcheck disable=SC2086
+  while read -r model batch more; do
+    name=${model//:/-}.$batch${more:+.${more##* }}
     [ ! -e "$out/kernels/$name.txt" ] || continue
     KERNEL_TIMES=$out/kernels/now KERNEL_TIMES_CUPTI=$cupti CUDA_INJECTION64_PATH=$build/kernel_times.so \
-      timeout -k 2 "${limit:-20}" "$program" run --model "$model" --batch "$batch" --data "synthetic:$((4 * batch))" --steps 3 \
+      timeout -k 2 "${limit:-20}" "$program" run --model "$model" --batch "$batch" --data "synthetic:$((4 * batch))" $more --steps 3 \
       --warmup 2 --blocks 1 --gate-steps 0 --memory growth --results none >"$out/kernels/said" 2>&1 </dev/null || true
     if [ -s "$out/kernels/now" ]; then
       mv "$out/kernels/now" "$out/kernels/$name.txt"
@@ -548,7 +549,11 @@ mlp 256
 cnn 256
 mlp:784-4096-4096-10 8192
 gpt:12-12-768-1024-50257 4
+gpt:12-12-768-1024-50257 4 --precision bf16
+gpt:12-12-768-1024-50257 16
+gpt:12-12-768-1024-50257 16 --precision bf16
 END
+  grep -H attention "$out"/kernels/gpt-12-*.txt || true # in float32, and of stored values on tensor cores
   [ -z "$failed" ] || broken "no times of:$failed"
 }
 

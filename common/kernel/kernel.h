@@ -369,6 +369,7 @@ typedef struct ls_kernels {
     ls_convolution convolution;   /**< auto when opened; LS_CODE_MISSING without its library */
     ls_scratch scratch;           /**< that its operations share */
     bool multiplies_bf16;         /**< LS_KERNEL_BF16_ENTRIES work here */
+    int64_t attends_bf16;         /**< the widest head of an attention that may be `stored` */
 } ls_kernels;
 
 /** Entries that every table has, and that tables of the same kind of device may share. */

@@ -172,7 +172,9 @@ ls_status ls_check_attention_forward(const ls_attention_forward_args *a, ls_work
     double pairs = 0;
     LS_TRY(check_attention(work, s, &row, &pairs));
     work->flops += 2 * 2 * pairs;
-    return CHECK_TENSORS(READ(qkv, s->rows, 3 * row), WRITE(y, s->rows, row),
+    const size_t bytes = a->stored ? sizeof(uint16_t) : work->real_bytes;
+    return CHECK_TENSORS(TENSOR(qkv, s->rows, 3 * row, bytes, 0),
+                         TENSOR(y, s->rows, row, bytes, WRITTEN),
                          WRITE(sums, s->rows, s->heads * s->steps));
 }
 
@@ -183,6 +185,9 @@ ls_status ls_check_attention_backward(const ls_attention_backward_args *a, ls_wo
     double pairs = 0;
     LS_TRY(check_attention(work, s, &row, &pairs));
     work->flops += 4 * 2 * pairs; /* the scores, computed again, do not count */
-    return CHECK_TENSORS(READ(qkv, s->rows, 3 * row), READ(y, s->rows, row), READ(dy, s->rows, row),
-                         READ(sums, s->rows, s->heads * s->steps), WRITE(dqkv, s->rows, 3 * row));
+    const size_t bytes = a->stored ? sizeof(uint16_t) : work->real_bytes;
+    return CHECK_TENSORS(TENSOR(qkv, s->rows, 3 * row, bytes, 0), TENSOR(y, s->rows, row, bytes, 0),
+                         TENSOR(dy, s->rows, row, bytes, 0),
+                         READ(sums, s->rows, s->heads * s->steps),
+                         TENSOR(dqkv, s->rows, 3 * row, bytes, WRITTEN));
 }

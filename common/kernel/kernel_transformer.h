@@ -159,6 +159,7 @@ typedef struct ls_attention_forward_args {
     const void *qkv;          /**< real [B,T,3C]: q, k, v, of each H heads of d */
     void *y;                  /**< real [B,T,C] */
     void *sums;               /**< real [B,H,T]: log of the sum of e^s[p], for backward */
+    bool stored;              /**< all but `sums` in bfloat16 (attends_bf16) */
 } ls_attention_forward_args;
 
 /**
@@ -171,6 +172,7 @@ typedef struct ls_attention_backward_args {
     const void *y, *dy;       /**< real [B,T,C] */
     const void *sums;         /**< real [B,H,T], by forward */
     void *dqkv;               /**< real [B,T,3C] */
+    bool stored;              /**< as forward */
 } ls_attention_backward_args;
 
 /**

@@ -73,16 +73,17 @@ struct ls_layer {
     int more_inputs;       /**< number of optional inputs */
     const char *shares_of; /**< another layer whose variables it may use, too; NULL if none */
     bool float32_only;     /**< what it reads and writes is not stored in bfloat16 */
-    bool multiplies_bf16;  /**< honours `stored` */
-    bool takes_tokens;     /**< its inputs are whole numbers, which are not rounded */
-    bool fuses_relu;       /**< honours relu_follows */
-    bool masks_relu;       /**< in backward, too */
-    bool fuses_relu_mask;  /**< honours input_relu */
-    bool writes_part;      /**< of its input's gradient; other users, of the same layer, the rest */
-    bool passes_gradient;  /**< its inputs' gradients are its output's; written only to other
-                                memory */
-    unsigned reads;        /**< LS_READS_INPUT, LS_READS_OUTPUT: by backward; 0 means neither */
-    bool integer_target;   /**< loss: the target is int32, of each position of the output */
+    /** Whether it honours `stored`, for these sizes; NULL: never. */
+    bool (*takes_stored)(const ls_graph *graph, const ls_node *node, const ls_kernels *kernels);
+    bool takes_tokens;    /**< its inputs are whole numbers, which are not rounded */
+    bool fuses_relu;      /**< honours relu_follows */
+    bool masks_relu;      /**< in backward, too */
+    bool fuses_relu_mask; /**< honours input_relu */
+    bool writes_part;     /**< of its input's gradient; other users, of the same layer, the rest */
+    bool passes_gradient; /**< its inputs' gradients are its output's; written only to other
+                               memory */
+    unsigned reads;       /**< LS_READS_INPUT, LS_READS_OUTPUT: by backward; 0 means neither */
+    bool integer_target;  /**< loss: the target is int32, of each position of the output */
     /** Sets node->shape from its inputs' and options, and adds its variables. */
     ls_status (*infer)(ls_graph *graph, ls_node *node);
     /** Bytes for `rows` samples, besides the output, that forward keeps for backward, in reals of

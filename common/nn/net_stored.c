@@ -7,11 +7,11 @@
  *     (layer)     its operations, in float32, with bias and fused ReLU
  *     narrow      each value that it wrote, rounded once
  *
- * Its operations declare these values. Large dense layers multiply the stored values directly,
- * where the kernel table can. Gradients of several uses of an output are added in the order of
- * backward passes, and each sum is rounded. Gradients of variables, what layers keep besides their
- * output, targets and losses are always float32; so are tokens, which are whole numbers, and,
- * unless the graph says otherwise (ls_graph_slices), what slices give to a sum.
+ * Its operations declare these values. Large dense layers and attention take the stored values
+ * directly, where the kernel table can. Gradients of several uses of an output are added in the
+ * order of backward passes, and each sum is rounded. Gradients of variables, what layers keep
+ * besides their output, targets and losses are always float32; so are tokens, which are whole
+ * numbers, and, unless the graph says otherwise (ls_graph_slices), what slices give to a sum.
  */
 #include "common/nn/layers.h"
 #include "common/nn/net_private.h"
@@ -101,20 +101,16 @@ static bool is_narrow(const ls_net *net, int node)
     return ls_net_stored_bytes(&net->options, node) != real_bytes_of(&net->options);
 }
 
-/* Whether a node multiplies stored values directly: it has enough weights to repay the layout of
- * them that the library wants. */
+/* Whether a node multiplies stored values directly. */
 static bool multiplies(const ls_net_options *o, int n)
 {
-    enum { LEAST = 16, LEAST_WEIGHTS = 4096 };
     const ls_node *node = &o->graph->nodes[n];
-    if (o->precision != LS_PRECISION_BF16 || !o->kernels || !o->kernels->multiplies_bf16 ||
-        !node->layer->multiplies_bf16)
+    if (o->precision != LS_PRECISION_BF16 || !o->kernels || !node->layer->takes_stored)
         return false;
     if (ls_net_stored_bytes(o, n) != sizeof(uint16_t) ||
         ls_net_given_bytes(o, n, 0) != sizeof(uint16_t))
         return false; /* a partial sum */
-    const ls_variable *weight = &o->graph->variables.items[node->variables[0]];
-    return weight->shape[0] >= LEAST && weight->shape[1] >= LEAST && weight->count >= LEAST_WEIGHTS;
+    return node->layer->takes_stored(o->graph, node, o->kernels);
 }
 
 size_t ls_net_scratch_bytes(const ls_net_options *o)

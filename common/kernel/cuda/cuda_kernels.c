@@ -148,7 +148,8 @@ ls_status ls_cuda_load_own(const char *where)
                           ls_gpu_load_transformer(),    ls_gpu_load_attention(),
                           ls_gpu_load_conv_direct(),    ls_gpu_load_conv_weights(),
                           ls_gpu_load_softmax_slices(), ls_gpu_load_combine(),
-                          ls_gpu_load_dropout(),        ls_gpu_load_bf16()};
+                          ls_gpu_load_dropout(),        ls_gpu_load_bf16(),
+                          ls_gpu_load_attention_bf16(), ls_gpu_load_attention_bf16_back()};
     for (size_t i = 0; i < sizeof errors / sizeof *errors; i++)
         LS_TRY(ls_cuda_check(where, "load the kernels", (cudaError_t)errors[i]));
     return LS_OK;
@@ -173,7 +174,8 @@ static ls_status open_table(ls_device *device, ls_kernels **out)
     kernels->base = (ls_kernels){.table = &ls_cuda_kernels,
                                  .device = device,
                                  .scratch.device = device,
-                                 .multiplies_bf16 = true};
+                                 .multiplies_bf16 = true,
+                                 .attends_bf16 = LS_GPU_ATTENTION_BF16};
     kernels->window_bytes = LS_CUDA_WINDOW_BYTES;
     ls_status status = ls_blas_load(&kernels->blas);
     if (!status)

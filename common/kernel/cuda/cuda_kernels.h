@@ -55,6 +55,7 @@ typedef struct cuda_op {
         ls_gpu_parts parts;        /**< losses, sums of bn */
         ls_random random;          /**< gather_crops */
         int radius;                /**< lrn */
+        void *scratch;             /**< attention_backward, if `stored` */
     };
     ls_device *device;
     void *workspace;      /**< NULL if none */

@@ -44,6 +44,8 @@ int ls_gpu_load_residual(void);
 int ls_gpu_load_batch_norm(void);
 int ls_gpu_load_transformer(void);
 int ls_gpu_load_attention(void);
+int ls_gpu_load_attention_bf16(void);
+int ls_gpu_load_attention_bf16_back(void);
 
 /** Entries of the table that are a launch with their arguments and nothing else. */
 #define LS_GPU_PLAIN_ENTRIES(X)                                                                    \
@@ -86,8 +88,7 @@ int ls_gpu_load_attention(void);
     X(layer_norm_forward, ls_layer_norm_forward_args)                                              \
     X(gelu_forward, ls_gelu_forward_args)                                                          \
     X(gelu_backward, ls_gelu_backward_args)                                                        \
-    X(dropout, ls_dropout_args)                                                                    \
-    X(attention_forward, ls_attention_forward_args)
+    X(dropout, ls_dropout_args)
 
 /* ls_gpu_relu_forward, ... */
 #define LS_GPU_PLAIN_ENTRY(entry, args) int ls_gpu_##entry(void *stream, const args *arguments);
@@ -370,8 +371,22 @@ size_t ls_gpu_layer_norm_parts(int64_t width);
 size_t ls_gpu_layer_norm_arrivals(int64_t width);
 int ls_gpu_layer_norm_backward(void *stream, const ls_layer_norm_backward_args *args,
                                const ls_gpu_parts *parts);
+int ls_gpu_attention_forward(void *stream, const ls_attention_forward_args *args);
 /** `of_rows`: memory, [B,H,T]. */
 int ls_gpu_attention_backward(void *stream, const ls_attention_backward_args *args, float *of_rows);
+
+/* ---- gpu_attention_bf16.cu, gpu_attention_bf16_back.cu: compute capability 8.0 --------------- */
+
+/** The widest head. */
+enum { LS_GPU_ATTENTION_BF16 = 128 };
+
+/** With `stored`. */
+int ls_gpu_attention_bf16_forward(void *stream, const ls_attention_forward_args *args);
+/** Parts in which the gradient of queries is summed, by the number of positions. */
+int64_t ls_gpu_attention_bf16_parts(const ls_attention_shape *shape);
+/** `of_rows`, `parts`: memory, [B,H,T] and [parts,B,T,C]. */
+int ls_gpu_attention_bf16_backward(void *stream, const ls_attention_backward_args *args,
+                                   float *of_rows, float *parts);
 
 #ifdef __cplusplus
 }

@@ -403,6 +403,7 @@ static inline ls_kernels *staging_open(ls_kernels *inner, ls_queue *queue)
 #undef STAGING_ENTRY
     kernels->base.table = &kernels->table;
     kernels->base.multiplies_bf16 = inner->multiplies_bf16;
+    kernels->base.attends_bf16 = inner->attends_bf16;
     kernels->inner = inner;
     kernels->queue = queue;
     return &kernels->base;

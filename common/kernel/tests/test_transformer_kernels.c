@@ -334,7 +334,7 @@ static void test_attention_forward(void **state)
         for (int k = 0; k < 2; k++) {
             y[k] = randoms(count, 2), kept[k] = randoms(sums, 3);
             apply_attention_forward(f, k ? f->reference : f->cpu,
-                                    &(ls_attention_forward_args){s, qkv, y[k], kept[k]});
+                                    &(ls_attention_forward_args){s, qkv, y[k], kept[k], false});
         }
         near("y", y[0], y[1], 1e-5, count);
         near("sums", kept[0], kept[1], 1e-5, sums);
@@ -352,11 +352,13 @@ static void test_attention_backward(void **state)
         const int64_t count = s.rows * s.steps * s.width, sums = s.rows * s.steps * s.heads;
         float *qkv = randoms(3 * count, 1), *y = randoms(count, 2), *kept = randoms(sums, 3);
         float *dy = randoms(count, 4), *dqkv[2];
-        apply_attention_forward(f, f->reference, &(ls_attention_forward_args){s, qkv, y, kept});
+        apply_attention_forward(f, f->reference,
+                                &(ls_attention_forward_args){s, qkv, y, kept, false});
         for (int k = 0; k < 2; k++) {
             dqkv[k] = randoms(3 * count, 5);
-            apply_attention_backward(f, k ? f->reference : f->cpu,
-                                     &(ls_attention_backward_args){s, qkv, y, dy, kept, dqkv[k]});
+            apply_attention_backward(
+                f, k ? f->reference : f->cpu,
+                &(ls_attention_backward_args){s, qkv, y, dy, kept, dqkv[k], false});
         }
         near("dqkv", dqkv[0], dqkv[1], 1e-5, 3 * count);
         free(qkv), free(y), free(kept), free(dy), free(dqkv[0]), free(dqkv[1]);

@@ -36,12 +36,19 @@ static size_t kept_bytes(const ls_graph *graph, const ls_node *node, int64_t row
     return (size_t)(rows * node->options.units * node->shape.size[0]) * real_bytes;
 }
 
+static bool takes_stored(const ls_graph *graph, const ls_node *node, const ls_kernels *kernels)
+{
+    (void)graph;
+    return node->shape.size[1] / node->options.units <= kernels->attends_bf16;
+}
+
 static ls_status forward(const ls_layer_site *site, ls_op_list *ops)
 {
     const ls_attention_forward_args args = {.shape = shape_of(site->node, site->rows),
                                             .qkv = site->input[0],
                                             .y = site->output,
-                                            .sums = site->kept};
+                                            .sums = site->kept,
+                                            .stored = site->stored};
     return ls_layer_put_attention_forward(site, &args, ops);
 }
 
@@ -52,7 +59,8 @@ static ls_status backward(const ls_layer_site *site, ls_op_list *ops)
                                              .y = site->output,
                                              .dy = site->output_gradient,
                                              .sums = site->kept,
-                                             .dqkv = site->input_gradient[0]};
+                                             .dqkv = site->input_gradient[0],
+                                             .stored = site->stored};
     return args.dqkv ? ls_layer_put_attention_backward(site, &args, ops) : LS_OK;
 }
 
@@ -90,6 +98,7 @@ const ls_layer ls_layer_attention = {
     .reads = LS_READS_INPUT | LS_READS_OUTPUT,
     .infer = infer,
     .kept_bytes = kept_bytes,
+    .takes_stored = takes_stored,
     .forward = forward,
     .backward = backward,
     .flops = flops,

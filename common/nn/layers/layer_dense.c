@@ -45,6 +45,15 @@ static ls_status infer(ls_graph *graph, ls_node *node)
     return ls_graph_variable(graph, node, "bias", &bias);
 }
 
+/* With enough weights to repay the layout of them that the library wants. */
+static bool takes_stored(const ls_graph *graph, const ls_node *node, const ls_kernels *kernels)
+{
+    enum { LEAST = 16, LEAST_WEIGHTS = 4096 };
+    const ls_variable *weight = &graph->variables.items[node->variables[0]];
+    return kernels->multiplies_bf16 && weight->shape[0] >= LEAST && weight->shape[1] >= LEAST &&
+           weight->count >= LEAST_WEIGHTS;
+}
+
 /* y = x w^T, or dx = dy w, of a node that uses stored values. */
 static ls_status put_rows(const ls_layer_site *site, bool is_forward, ls_op_list *ops)
 {
@@ -176,7 +185,7 @@ const ls_layer ls_layer_dense = {
     .help = "fully connected: y = x w^T + bias",
     .inputs = 1,
     .shares_of = "embedding",
-    .multiplies_bf16 = true,
+    .takes_stored = takes_stored,
     .fuses_relu = true,
     .fuses_relu_mask = true,
     .reads = LS_READS_INPUT,

@@ -186,9 +186,9 @@ static float *attended(const ls_vector_loops *loops, const ls_attention_shape *s
         memory[i] = noise(&seed);
     float *sums = out + rows * width, *dy = in + 3 * rows * width;
     const int64_t all = s->rows * s->heads;
-    loops->attention(&(ls_attention_forward_args){*s, in, out, sums}, 0, all, memory);
-    loops->attention_back(&(ls_attention_backward_args){*s, in, out, dy, sums, sums + heads}, 0,
-                          all, memory);
+    loops->attention(&(ls_attention_forward_args){*s, in, out, sums, false}, 0, all, memory);
+    loops->attention_back(&(ls_attention_backward_args){*s, in, out, dy, sums, sums + heads, false},
+                          0, all, memory);
     free(in);
     free(memory);
     *count = 4 * rows * width + heads;

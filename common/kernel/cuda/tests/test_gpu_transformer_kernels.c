@@ -8,11 +8,12 @@
 #define OTHER_MAIN
 #include "common/kernel/tests/test_transformer_kernels.c"
 
+#include "common/kernel/cuda/tests/attention_bf16_bits.h"
 #include "common/kernel/cuda/tests/transformer_bits.h"
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {TRANSFORMER_BITS_TESTS};
+    const struct CMUnitTest tests[] = {TRANSFORMER_BITS_TESTS, ATTENTION_BF16_TESTS};
     if (!gpu_here())
         return 77;
     return run_transformer_tests() + cmocka_run_group_tests(tests, setup, teardown);

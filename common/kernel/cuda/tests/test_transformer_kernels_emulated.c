@@ -8,6 +8,7 @@
 #define OTHER_MAIN
 #include "common/kernel/tests/test_transformer_kernels.c"
 
+#include "common/kernel/cuda/tests/attention_bf16_bits.h"
 #include "common/kernel/cuda/tests/transformer_bits.h"
 
 /* What is no token: a fault, and NaN in its row. The gradient then reads and writes nothing else,
@@ -47,6 +48,7 @@ static void test_token_fault(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {TRANSFORMER_BITS_TESTS, cmocka_unit_test(test_token_fault)};
+    const struct CMUnitTest tests[] = {TRANSFORMER_BITS_TESTS, ATTENTION_BF16_TESTS,
+                                       cmocka_unit_test(test_token_fault)};
     return run_transformer_tests() + cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -206,8 +206,9 @@ static float *attend_last(fixture *f, int64_t samples)
         qkv[3 * (count - ROW) + i] = (float)(i % 89) / 40 - 1;
     for (int64_t i = 0; i < ROW; i++)
         dy[count - ROW + i] = (float)(i % 71) / 35 - 1;
-    apply_attention_forward(f, f->cpu, &(ls_attention_forward_args){s, qkv, y, sums});
-    apply_attention_backward(f, f->cpu, &(ls_attention_backward_args){s, qkv, y, dy, sums, dqkv});
+    apply_attention_forward(f, f->cpu, &(ls_attention_forward_args){s, qkv, y, sums, false});
+    apply_attention_backward(f, f->cpu,
+                             &(ls_attention_backward_args){s, qkv, y, dy, sums, dqkv, false});
     memcpy(last, y + count - ROW, ROW * sizeof *last);
     memcpy(last + ROW, dqkv + 3 * (count - ROW), 3 * ROW * sizeof *last);
     free(qkv), free(dy), free(y), free(sums), free(dqkv);

@@ -47,11 +47,39 @@ ls_status ls_cuda_layer_norm_backward(ls_kernels *kernels,
                             ls_gpu_layer_norm_arrivals(arguments->width), out);
 }
 
-LS_CUDA_LAUNCH_WITH(attention_backward, op->workspace)
+static int launch_attention_forward(const cuda_op *op, ls_queue *queue)
+{
+    const ls_attention_forward_args *args = &op->args.attention_forward;
+    return (args->stored ? ls_gpu_attention_bf16_forward
+                         : ls_gpu_attention_forward)(ls_queue_native(queue), args);
+}
+
+ls_status ls_cuda_attention_forward(ls_kernels *kernels, const ls_attention_forward_args *arguments,
+                                    ls_op **out)
+{
+    cuda_op like = LS_CUDA_LIKE(attention_forward);
+    if (arguments->stored)
+        like.op.name = "attention_forward.tiles";
+    return ls_cuda_op_make(kernels, &like, out);
+}
+
+static int launch_attention_backward(const cuda_op *op, ls_queue *queue)
+{
+    const ls_attention_backward_args *args = &op->args.attention_backward;
+    void *stream = ls_queue_native(queue);
+    return args->stored ? ls_gpu_attention_bf16_backward(stream, args, op->workspace, op->scratch)
+                        : ls_gpu_attention_backward(stream, args, op->workspace);
+}
+
 ls_status ls_cuda_attention_backward(ls_kernels *kernels,
                                      const ls_attention_backward_args *arguments, ls_op **out)
 {
     const ls_attention_shape *s = &arguments->shape;
-    return make_with(kernels, &LS_CUDA_LIKE(attention_backward), s->rows * s->heads * s->steps,
-                     sizeof(float), out);
+    const int64_t parts = ls_gpu_attention_bf16_parts(s) * s->rows * s->steps * s->width;
+    cuda_op like = LS_CUDA_LIKE(attention_backward);
+    if (arguments->stored) {
+        like.op.name = "attention_backward.tiles";
+        LS_TRY(ls_scratch_take(&kernels->scratch, (size_t)parts * sizeof(float), &like.scratch));
+    }
+    return make_with(kernels, &like, s->rows * s->heads * s->steps, sizeof(float), out);
 }

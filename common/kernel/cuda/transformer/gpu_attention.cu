@@ -16,66 +16,21 @@
  * array at the same positions. Shares or slopes replace rows that only their warp still reads. With
  * 48 KB, three or four blocks run at a time on a multiprocessor, and hide each other's loads.
  */
-#include "common/kernel/cuda/gpu_kernels.h"
-#include "common/kernel/cuda/gpu_tiles.cuh"
-#include "common/kernel/element_inline.h"
+#include "common/kernel/cuda/transformer/gpu_attention.cuh"
 
 enum {
-    AT_A_TIME = 4,      /* blocks on a multiprocessor, forward: limits registers to 128 */
-    BACK_AT_A_TIME = 3, /* backward: to 168 */
-    SUM_LANES = 16
+    AT_A_TIME = 4,     /* blocks on a multiprocessor, forward: limits registers to 128 */
+    BACK_AT_A_TIME = 3 /* backward: to 168 */
 };
 
 struct attention_space {
     tile own, other, more;
 };
 
-/* 2^x for x of at most about 0: within 3 ulp; 0 below -126; NaN stays NaN. 2^x = 2^n e^(r ln 2), n
- * = x rounded (the number added leaves 127 + n in the low bits, a float's exponent), |r| <= 0.5;
- * its Taylor polynomial of degree 6 is off by 1.2e-7. */
-__device__ static inline float power_of_two(float x)
+/* Chunks of a tile's channels: each block has one. */
+LS_DEVICE_FN int64_t chunks_of(const ls_attention_shape *s)
 {
-    const float shift = 12582912.0f + 127, shifted = x + shift, r = x - (shifted - shift);
-    float p = 1.54035304e-4f;
-    p = fmaf(p, r, 1.33335581e-3f);
-    p = fmaf(p, r, 9.61812911e-3f);
-    p = fmaf(p, r, 5.55041087e-2f);
-    p = fmaf(p, r, 2.40226507e-1f);
-    p = fmaf(p, r, 6.93147181e-1f);
-    p = fmaf(p, r, 1.0f);
-    const float value = p * ls_float_of_bits(ls_bits_of_float(shifted) << 23);
-    return x < -126.0f ? 0 : value;
-}
-
-static const float LOG2_E = 1.44269504f;
-
-/* A block's head, and the first of its positions and channels. A row's elements are counted in 31
- * bits. */
-struct attention_place {
-    int T, C, d, position, channel;
-    int64_t start; /* of the head's positions in an array [B,T], in rows */
-    int64_t sums;  /* in one [B,H,T] */
-    int offset;    /* of the head in a row */
-    float scale;   /* of scores */
-};
-
-/* Block number `block` among the blocks that share the tiles of all heads. */
-__device__ static inline attention_place place_of(const ls_attention_shape &s, float scale,
-                                                  int64_t block, bool last_first)
-{
-    const int64_t d = s.width / s.heads, chunks = (d + EDGE - 1) / EDGE, heads = s.rows * s.heads;
-    const int64_t item = ls_gpu_divide(block, chunks), tile = ls_gpu_divide(item, heads);
-    const int64_t head = item - tile * heads, row = ls_gpu_divide(head, s.heads);
-    const int64_t tiles = (s.steps + EDGE - 1) / EDGE;
-    attention_place p;
-    p.T = (int)s.steps, p.C = (int)s.width, p.d = (int)d;
-    p.position = (int)(last_first ? tiles - 1 - tile : tile) * EDGE;
-    p.channel = (int)(block - item * chunks) * EDGE;
-    p.start = row * s.steps;
-    p.sums = head * s.steps;
-    p.offset = (int)(head - row * s.heads) * p.d;
-    p.scale = scale;
-    return p;
+    return (s->width / s->heads + EDGE - 1) / EDGE;
 }
 
 /* Rows of the head from `position` on of an array of rows of `stride`, at `offset` in each. */
@@ -224,7 +179,8 @@ __global__ static void __launch_bounds__(TILE_THREADS, AT_A_TIME)
     attention_kernel(ls_attention_forward_args a, float scale)
 {
     __shared__ attention_space s;
-    const attention_place p = place_of(a.shape, scale, blockIdx.x, true); /* most keys first */
+    const attention_place p =
+        place_of(a.shape, scale, blockIdx.x, chunks_of(&a.shape), true); /* most keys first */
     const head_rows<PACKED> queries = rows_of_qkv<PACKED>(p, a.qkv, 0, p.position);
     running of;
     part sum = {};
@@ -256,13 +212,7 @@ __global__ static void __launch_bounds__(TILE_THREADS, AT_A_TIME)
 /* Blocks that share the tiles of all heads: at most as many as y has elements. */
 static unsigned tile_blocks(const ls_attention_shape *s)
 {
-    const int64_t chunks = (s->width / s->heads + EDGE - 1) / EDGE;
-    return (unsigned)(s->rows * s->heads * ((s->steps + EDGE - 1) / EDGE) * chunks);
-}
-
-static float score_scale(const ls_attention_shape *s)
-{
-    return 1 / sqrtf((float)(s->width / s->heads));
+    return (unsigned)(s->rows * s->heads * attention_tiles(s) * chunks_of(s));
 }
 
 /* Whether 16 bytes of rows of a head can be accessed at a time. */
@@ -283,31 +233,6 @@ int ls_gpu_attention_forward(void *stream, const ls_attention_forward_args *args
 }
 
 /* ---- Backward -------------------------------------------------------------------------------- */
-
-/* of_rows[head, position] = dy y, a sum over the head's channels: by 16 neighbouring threads,
- * channel c in thread c % 16, folded by halves. */
-__global__ static void __launch_bounds__(LS_GPU_THREADS)
-    row_products_kernel(ls_attention_backward_args a, float *of_rows)
-{
-    const ls_attention_shape &s = a.shape;
-    const int64_t d = s.width / s.heads, count = s.rows * s.heads * s.steps;
-    const int64_t rows_of_block = LS_GPU_THREADS / SUM_LANES;
-    for (int64_t first = blockIdx.x * rows_of_block; first < count;
-         first += gridDim.x * rows_of_block) { /* equal iterations in all threads */
-        const int64_t i = first + threadIdx.x / SUM_LANES, head = ls_gpu_divide(i, s.steps);
-        const int64_t row = ls_gpu_divide(head, s.heads);
-        const int64_t at =
-            (row * s.steps + i - head * s.steps) * s.width + (head - row * s.heads) * d;
-        float sum = 0;
-        for (int64_t c = threadIdx.x % SUM_LANES; c < d && i < count; c += SUM_LANES)
-            sum += ((const float *)a.dy)[at + c] * ((const float *)a.y)[at + c];
-#pragma unroll
-        for (int half = SUM_LANES / 2; half; half /= 2)
-            sum += ls_gpu_exchange(sum, half);
-        if (i < count && threadIdx.x % SUM_LANES == 0)
-            of_rows[i] = sum;
-    }
-}
 
 /* The values at a thread's queries from `query` on: the values of its columns (OF_KEYS), or
  * rows. */
@@ -417,10 +342,12 @@ __global__ static void __launch_bounds__(TILE_THREADS, BACK_AT_A_TIME)
                           unsigned tiles)
 {
     __shared__ attention_space s;
+    const int64_t chunks = chunks_of(&a.shape);
     if (blockIdx.x < tiles)
-        back_tile<true, PACKED>(a, of_rows, place_of(a.shape, scale, blockIdx.x, false), s);
+        back_tile<true, PACKED>(a, of_rows, place_of(a.shape, scale, blockIdx.x, chunks, false), s);
     else
-        back_tile<false, PACKED>(a, of_rows, place_of(a.shape, scale, blockIdx.x - tiles, true), s);
+        back_tile<false, PACKED>(a, of_rows,
+                                 place_of(a.shape, scale, blockIdx.x - tiles, chunks, true), s);
 }
 
 int ls_gpu_attention_backward(void *stream, const ls_attention_backward_args *args, float *of_rows)
@@ -429,9 +356,7 @@ int ls_gpu_attention_backward(void *stream, const ls_attention_backward_args *ar
     const unsigned tiles = tile_blocks(s);
     if (!tiles)
         return 0;
-    const int error = ls_gpu_launch(
-        stream, ls_gpu_blocks(s->rows * s->heads * s->steps, LS_GPU_THREADS / SUM_LANES),
-        LS_GPU_THREADS, row_products_kernel, *args, of_rows);
+    const int error = launch_row_products<float>(stream, args, of_rows);
     const bool packed =
         is_packed(s, args->qkv) && is_packed(s, args->dy) && is_packed(s, args->dqkv);
     return error
@@ -443,6 +368,6 @@ int ls_gpu_attention_backward(void *stream, const ls_attention_backward_args *ar
 
 int ls_gpu_load_attention(void)
 {
-    return ls_gpu_load(attention_kernel<true>, attention_kernel<false>, row_products_kernel,
+    return ls_gpu_load(attention_kernel<true>, attention_kernel<false>, row_products_kernel<float>,
                        attention_back_kernel<true>, attention_back_kernel<false>);
 }

@@ -185,13 +185,14 @@ static ls_status build_piece(ls_slice *s, int64_t piece, size_t level, final_by 
 /* The work of an exchange. */
 static ls_status build_sums(ls_slice *s, ls_slice_exchange *x)
 {
-    const bool several = s->item_count > 1, flips = is_flipped(s) && !x->number;
-    x->by_node = s->item_count && !flips && (!several || (s->chained && !s->options.replica->part));
-    const size_t end = s->item_count - (x->by_node ? 1 + several : 0);
-    for (const ls_slice_item *i = s->items; i < s->items + end; i++)
+    const bool several = s->order.count > 1, flips = is_flipped(s) && !x->number;
+    x->by_node =
+        s->order.count && !flips && (!several || (s->chained && !s->options.replica->part));
+    const size_t end = s->order.count - (x->by_node ? 1 + several : 0);
+    for (const ls_slice_item *i = s->order.items; i < s->order.items + end; i++)
         LS_TRY(i->adds ? ls_slice_add_level(s, i->level)
                        : build_piece(s, i->of, i->level, BY_EXCHANGE));
-    return x->by_node ? build_piece(s, s->items[end].of, several || (s->chained && x->number),
+    return x->by_node ? build_piece(s, s->order.items[end].of, several || (s->chained && x->number),
                                     several ? BY_NODE_ADDED : BY_NODE)
                       : LS_OK;
 }
@@ -200,11 +201,11 @@ static ls_status build_sums(ls_slice *s, ls_slice_exchange *x)
 static ls_status build_exchange(ls_slice *s, ls_slice_exchange *x, int64_t rows)
 {
     const ls_replica *r = s->options.replica;
-    ls_slice_find_pieces(r->job, &s->options, x->exchange, &s->first, &s->last);
+    ls_slice_find_pieces(r->job, &s->options, x->exchange, &s->order.first, &s->order.last);
     s->piece = s->piece_count;
     s->building = x->number;
     LS_TRY(ls_slice_list(s));
-    x->sums = s->sums;
+    x->sums = s->order.sums;
     LS_TRY(ls_slice_abreast(s) ? ls_slice_build_abreast(s, x, rows) : build_sums(s, x));
     s->loss += s->chained ? 0 : x->sums;
     s->begun |= x->sums > 0;
@@ -278,8 +279,8 @@ ls_status ls_slice_open(const ls_slice_options *options, ls_slice **out)
     LS_TRY(ls_allocate("slice", &slice, 1, sizeof *slice));
     slice->options = *options;
     slice->chained = !options->replica->job->exact.on && !options->unsummed;
-    slice->pieces =
-        ls_slice_find_pieces(options->replica->job, options, 0, &slice->first, &slice->last);
+    slice->pieces = ls_slice_find_pieces(options->replica->job, options, 0, &slice->order.first,
+                                         &slice->order.last);
     if (options->memory_of) { /* levels of the stack are shared, too */
         slice->level_count = options->memory_of->level_count;
         memcpy(slice->levels, options->memory_of->levels, sizeof slice->levels);
@@ -307,7 +308,7 @@ void ls_slice_close(ls_slice *s)
     for (size_t i = s->net_count; i-- > 0;)
         ls_net_close(s->nets[i].net);
     free(s->exchanges);
-    free(s->items);
+    free(s->order.items);
     free(s->acts);
     free(s->work);
     free(s->nets);

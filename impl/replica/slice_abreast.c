@@ -46,11 +46,11 @@ static int64_t rows_of(const ls_slice *s, int piece, int64_t largest)
  * behind. */
 static ls_status find_slots(ls_slice *s)
 {
-    size_t sum = 0, next = s->sums;
-    for (size_t i = 0; i < s->item_count; i++) {
-        const bool begins = sum < s->sums && s->begins[sum] == i;
-        if (!s->items[i].adds)
-            s->items[i].slot = begins ? sum++ : next++;
+    size_t sum = 0, next = s->order.sums;
+    for (size_t i = 0; i < s->order.count; i++) {
+        const bool begins = sum < s->order.sums && s->order.begins[sum] == i;
+        if (!s->order.items[i].adds)
+            s->order.items[i].slot = begins ? sum++ : next++;
     }
     return next <= LS_REPLICA_LOSSES
                ? LS_OK
@@ -62,19 +62,19 @@ static ls_status find_slots(ls_slice *s)
 
 static ls_status build_pieces(ls_slice *s, int64_t rows)
 {
-    const ls_slice_item *end = s->items + s->item_count;
+    const ls_slice_item *end = s->order.items + s->order.count;
     ls_net *net;
     LS_TRY(find_slots(s));
-    for (const ls_slice_item *i = s->items; i < end; i++)
+    for (const ls_slice_item *i = s->order.items; i < end; i++)
         LS_TRY(ls_slice_need_level(s, i->level));
     /* A slot's largest, whose memory others share; the largest of all, whose scratch is, first. */
     for (int smaller = 0; smaller < 2; smaller++)
-        for (const ls_slice_item *i = s->items; i < end; i++) {
+        for (const ls_slice_item *i = s->order.items; i < end; i++) {
             const int64_t its = i->adds ? 0 : rows_of(s, i->piece - s->piece, rows);
             for (int c = 0; c < ls_slice_chunks(s) && its && (its < rows) == smaller; c++)
                 LS_TRY(ls_slice_need_net(s, i->level, its, c, (int)i->slot, &net));
         }
-    for (const ls_slice_item *i = s->items; i < end; i++)
+    for (const ls_slice_item *i = s->order.items; i < end; i++)
         if (!i->adds)
             LS_TRY(ls_slice_feed(s, i->of, i->level, (int)i->slot));
     return LS_OK;
@@ -83,9 +83,10 @@ static ls_status build_pieces(ls_slice *s, int64_t rows)
 /* Adds up the pieces' losses. */
 static ls_status add_losses(ls_slice *s)
 {
-    for (const ls_slice_item *i = s->items; i < s->items + s->item_count; i++)
+    for (const ls_slice_item *i = s->order.items; i < s->order.items + s->order.count; i++)
         if (i->adds)
-            LS_TRY(ls_slice_add_loss(s, s->items[i->left].slot, s->items[i->right].slot));
+            LS_TRY(
+                ls_slice_add_loss(s, s->order.items[i->left].slot, s->order.items[i->right].slot));
     return LS_OK;
 }
 
@@ -173,14 +174,14 @@ static ls_status build_meeting(ls_slice *s, int n, bool backward, ls_op_list *op
         return LS_OK;
     for (int piece = 0; piece < s->piece_count; piece++)
         at[piece] = ls_net_node_sums(s->work[piece], n, backward, &count);
-    for (const ls_slice_item *i = s->items; i < s->items + s->item_count; i++) {
-        double *left = at[s->items[i->left].piece];
-        const double *const parts[2] = {left, at[s->items[i->right].piece]};
+    for (const ls_slice_item *i = s->order.items; i < s->order.items + s->order.count; i++) {
+        double *left = at[s->order.items[i->left].piece];
+        const double *const parts[2] = {left, at[s->order.items[i->right].piece]};
         if (i->adds)
             LS_TRY(append_add(s, parts, left, count, ops));
     }
-    for (size_t k = 0, first = sums_before(s, s->options.number); k < s->sums; k++) {
-        const double *const sum[2] = {at[s->items[s->begins[k]].piece], NULL};
+    for (size_t k = 0, first = sums_before(s, s->options.number); k < s->order.sums; k++) {
+        const double *const sum[2] = {at[s->order.items[s->order.begins[k]].piece], NULL};
         LS_TRY(append_add(s, sum, s->gathered + (first + k) * count, count, ops));
     }
     if (s->options.comm)
@@ -224,7 +225,7 @@ static void belongs(ls_slice *s, int piece, int node)
 /* Whether a node's weight pass makes its gradients final. */
 static bool splits(const ls_slice *s, int n)
 {
-    return s->item_count && ls_net_splits(s->work[s->piece], n);
+    return s->order.count && ls_net_splits(s->work[s->piece], n);
 }
 
 /* Adds a node's gradients of a level and the next, behind piece number `behind`. */
@@ -252,7 +253,7 @@ static ls_status add_gradients(ls_slice *s, int n, int behind, size_t level)
 static ls_status build_halves(ls_slice *s, int n, bool weights)
 {
     int piece = s->piece;
-    for (const ls_slice_item *i = s->items; i < s->items + s->item_count; i++) {
+    for (const ls_slice_item *i = s->order.items; i < s->order.items + s->order.count; i++) {
         if (!i->adds) {
             piece = i->piece;
             LS_TRY(ls_slice_act_node(s, weights ? LS_ACT_WEIGHTS : LS_ACT_BACKWARD, piece, n,
@@ -270,7 +271,7 @@ static ls_status end_node(ls_slice *s, const ls_slice_exchange *x, int n)
 {
     const ls_windows *windows = s->options.replica->windows.gradients;
     ls_range final;
-    if (!windows || !s->item_count ||
+    if (!windows || !s->order.count ||
         !ls_net_node_final(s->work[s->piece], n, &final.first, &final.count) ||
         final.first >= windows->owned)
         return LS_OK;
@@ -319,7 +320,7 @@ ls_status ls_slice_build_abreast(ls_slice *s, ls_slice_exchange *x, int64_t rows
         LS_TRY(build_rest(s, n, false));
     }
     LS_TRY(add_losses(s));
-    if (ls_slice_accumulates(s) && s->begun && s->item_count)
+    if (ls_slice_accumulates(s) && s->begun && s->order.count)
         LS_TRY(ls_slice_add_loss(s, 0, 1));
     for (int n = graph->count; n-- > 0;) {
         LS_TRY(ls_slice_build_again(s, s->piece, n));

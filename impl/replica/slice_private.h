@@ -39,19 +39,24 @@ typedef struct ls_slice_item {
     size_t left, right; /* items: the first piece of either sum */
 } ls_slice_item;
 
+/* The order of an exchange's work. */
+typedef struct ls_slice_order {
+    int64_t first, last;  /* pieces [first, last) of the batch */
+    ls_slice_item *items; /* [count] pieces without samples are left out */
+    size_t count;
+    size_t sums;                /* that it leaves; sum k is on level k of the stack */
+    size_t begins[LS_SUBTREES]; /* [sums] items: the first piece of each */
+} ls_slice_order;
+
 struct ls_slice {
     ls_slice_options options;
     bool chained;         /* pieces' gradients are added one after the other */
     int64_t pieces;       /* of the whole batch: S', or n x m */
-    int64_t first, last;  /* pieces [first, last) belong to the exchange that is built */
-    ls_slice_item *items; /* [item_count] its work; pieces without samples are left out */
-    size_t item_count;
-    size_t sums;                /* that it leaves; sum k is on level k of the stack */
-    size_t begins[LS_SUBTREES]; /* [sums] items: the first piece of each */
-    int piece;                  /* the first of them in `work` */
-    int building;               /* number of that exchange among exchanges with samples */
-    size_t loss;                /* the first loss of that exchange */
-    bool begun;                 /* an earlier exchange has samples of this slice */
+    ls_slice_order order; /* of the exchange that is built */
+    int piece;            /* the first of its pieces in `work` */
+    int building;         /* number of that exchange among exchanges with samples */
+    size_t loss;          /* the first loss of that exchange */
+    bool begun;           /* an earlier exchange has samples of this slice */
     ls_slice_level levels[LS_SLICE_LEVELS];
     size_t level_count; /* levels with buffers */
     ls_slice_net_at *nets;

@@ -67,8 +67,8 @@ bool ls_slice_has_exchange(const ls_job *job, int64_t batch, int count, int exch
 
 static ls_status list(ls_slice *s, ls_slice_item item)
 {
-    LS_TRY(ls_grow("slice", &s->items, s->item_count, sizeof item));
-    s->items[s->item_count++] = item;
+    LS_TRY(ls_grow("slice", &s->order.items, s->order.count, sizeof item));
+    s->order.items[s->order.count++] = item;
     return LS_OK;
 }
 
@@ -78,29 +78,29 @@ ls_status ls_slice_list(ls_slice *s)
     ls_term left[LS_SUBTREES];
     ls_addition added[LS_SUBTREES];
     int pieces = 0;
-    s->item_count = s->sums = 0;
-    for (int64_t of = s->first; of < s->last; of++) {
+    s->order.count = s->order.sums = 0;
+    for (int64_t of = s->order.first; of < s->order.last; of++) {
         size_t count = 0;
         if (!ls_slice_piece_rows(s, of)) /* of a smaller batch */
             continue;
-        if (s->sums == LS_SUBTREES)
+        if (s->order.sums == LS_SUBTREES)
             return ls_fail(LS_CODE_USAGE, "option", "--sync-bn",
                            "has an oracle for %d replicas at most; use fewer", (int)LS_SUBTREES);
-        const size_t at = s->sums++;
+        const size_t at = s->order.sums++;
         left[at] = (ls_term){{of, of + 1}, at};
-        s->begins[at] = s->item_count;
+        s->order.begins[at] = s->order.count;
         LS_TRY(list(s, (ls_slice_item){.level = at, .of = of, .piece = s->piece + pieces++}));
         if (s->chained && at) {
             added[count++] = (ls_addition){0, 1};
-            s->sums = 1;
+            s->order.sums = 1;
         } else if (job->exact.on) {
-            s->sums = ls_fold(left, s->sums, s->pieces, added, &count);
+            s->order.sums = ls_fold(left, s->order.sums, s->pieces, added, &count);
         }
         for (size_t i = 0; i < count; i++)
             LS_TRY(list(s, (ls_slice_item){.adds = true,
                                            .level = added[i].into,
-                                           .left = s->begins[added[i].into],
-                                           .right = s->begins[added[i].from]}));
+                                           .left = s->order.begins[added[i].into],
+                                           .right = s->order.begins[added[i].from]}));
     }
     return LS_OK;
 }

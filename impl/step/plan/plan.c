@@ -53,6 +53,11 @@ bool ls_step_plan_shares(const ls_step_plan *plan)
     return plan->state.on[LS_MEMBER] == LS_SHARE;
 }
 
+int ls_step_plan_sharers(const ls_step_plan *plan)
+{
+    return ls_step_plan_shares(plan) ? plan->mesh.size[LS_MEMBER] : 1;
+}
+
 bool ls_step_plan_owns(const ls_step_plan *plan, int member)
 {
     return (size_t)member - plan->owners.first < plan->owners.count;
@@ -86,7 +91,7 @@ int ls_step_plan_set(const ls_step_plan *plan, int member)
 
 int ls_step_plan_share(const ls_step_plan *plan, int member)
 {
-    return member / plan->mesh.places % plan->sharers;
+    return member / plan->mesh.places % ls_step_plan_sharers(plan);
 }
 
 const ls_planned_group *ls_step_planned_group(const ls_step_plan *plan, int place)
@@ -97,7 +102,7 @@ const ls_planned_group *ls_step_planned_group(const ls_step_plan *plan, int plac
 ls_range ls_step_plan_bucket_share(const ls_step_plan *plan, int member, size_t b)
 {
     return ls_bucket_share(&ls_step_planned_group(plan, plan->members[member].place)->buckets, b,
-                           ls_step_plan_share(plan, member), plan->sharers);
+                           ls_step_plan_share(plan, member), ls_step_plan_sharers(plan));
 }
 
 const ls_graph_part *ls_step_plan_part(const ls_step_plan *plan, int member)
@@ -180,16 +185,6 @@ static int number_of(const ls_job *job, const ls_device *device)
     return device ? number : -1;
 }
 
-/* The process and device of a member, where they are in the order of the job's devices. */
-static void seat_in_order(const ls_job *job, int number, ls_planned_member *m)
-{
-    const int index = number - ls_job_member(job, 0), devices = (int)job->device_count;
-    m->process = job->ranks.comm ? number / devices : 0;
-    m->rank = number;
-    if (m->process == ls_job_process(job))
-        m->device = index < devices ? index : number_of(job, job->variable_device);
-}
-
 static ls_status plan_member(ls_step_plan *plan, int index)
 {
     const ls_job *job = plan->job;
@@ -204,8 +199,12 @@ static ls_status plan_member(ls_step_plan *plan, int index)
         m->process = job->ranks.comm ? seat.process : 0;
         m->rank = seat.rank;
         m->device = m->process == ls_job_process(job) ? number_of(job, seat.device) : -1;
-    } else {
-        seat_in_order(job, number, m);
+    } else { /* in the order of the job's devices */
+        const int local = number - ls_job_member(job, 0), devices = (int)job->device_count;
+        m->process = job->ranks.comm ? number / devices : 0;
+        m->rank = number;
+        if (m->process == ls_job_process(job))
+            m->device = local < devices ? local : number_of(job, job->variable_device);
     }
     if (shadow) /* of each replica but the holder */
         m->device = number == plan->holder ? -1 : number_of(job, job->variable_device);
@@ -233,7 +232,6 @@ static ls_status plan_owners(ls_step_plan *plan)
     plan->total = end > plan->total ? end : plan->total;
     plan->parameters = job->parameters;
     plan->state = job->state;
-    plan->sharers = ls_step_plan_shares(plan) ? plan->mesh.size[LS_MEMBER] : 1;
     for (int i = 0; i < 2; i++) {
         all[i]->on[LS_STAGE] = all[i]->on[LS_SLICE] = LS_PLACED;
         if (ls_step_plan_two_ended(plan) || plan->holder >= 0)
@@ -326,16 +324,15 @@ const ls_layout *ls_step_plan_layout(const ls_job *job, int place, int *hosts,
                                      ls_layout *own_layout)
 {
     const ls_mesh mesh = ls_job_mesh(job);
-    const int places = mesh.places;
-    if (!job->ranks.layout || mesh.size[LS_POSITION] > 1)
-        return job->ranks.layout;
-    const int here =
-        ls_job_replicas(job) * places / job->ranks.layout->processes; /* devices of one */
-    if (places <= here)
-        return job->ranks.layout;
-    for (int d = 0; d < ls_job_replicas(job); d++)
-        hosts[d] = job->ranks.layout->host[d * (places / here) + place / here];
-    *own_layout = (ls_layout){.processes = ls_job_replicas(job), .host = hosts};
+    const ls_layout *all = job->ranks.layout;
+    if (!all || mesh.size[LS_POSITION] > 1)
+        return all;
+    const int here = mesh.replicas * mesh.places / all->processes; /* devices of one */
+    if (mesh.places <= here)
+        return all;
+    for (int d = 0; d < mesh.replicas; d++)
+        hosts[d] = all->host[d * (mesh.places / here) + place / here];
+    *own_layout = (ls_layout){.processes = mesh.replicas, .host = hosts};
     return own_layout;
 }
 
@@ -403,58 +400,61 @@ static ls_status add_end(ls_step_plan *plan, int channel, int member, const char
     return LS_OK;
 }
 
+/* Opens a channel between members `first`, `first` + `stride`, and so on, before `end`. */
+static ls_status open_channel(ls_step_plan *plan, int first, int end, int stride, const char *own)
+{
+    ls_lanes *lanes = &plan->lanes;
+    const int number = lanes->channel_count;
+    LS_TRY(ls_grow("step", &lanes->channels, (size_t)number, sizeof *lanes->channels));
+    ls_channel *c = &lanes->channels[lanes->channel_count++];
+    *c = (ls_channel){.members = plan->total, .arrivals = plan->total};
+    LS_TRY(ls_allocate("step", &c->lane, (size_t)plan->total, sizeof *c->lane));
+    for (int m = 0; m < plan->total; m++)
+        c->lane[m] = -1;
+    for (int m = first; m < end; m += stride)
+        LS_TRY(add_end(plan, number, m, own));
+    return LS_OK;
+}
+
 static ls_status plan_lanes(ls_step_plan *plan)
 {
     ls_lanes *lanes = &plan->lanes;
     const ls_job *job = plan->job;
     const size_t most = 4 * (size_t)plan->all; /* and of groups, two at most, and transfers */
-    const int stages = plan->mesh.replicas * plan->mesh.size[LS_STAGE];
-    const int sums = plan->mesh.size[LS_SLICE] > 1 ? stages : 0;
-    const int channels = LS_GROUPS + plan->group_count + sums;
+    const int across = plan->mesh.size[LS_SLICE];
+    const bool ends = ls_step_plan_has_ends(plan);
     const int arrivals = ls_ps_by_arrival(&job->ps) ? (int)plan->owners.first : plan->total;
     LS_TRY(ls_allocate("step", &lanes->items, most, sizeof *lanes->items));
-    LS_TRY(ls_allocate("step", &lanes->channels, (size_t)channels, sizeof *lanes->channels));
-    for (int m = 0; m < plan->all; m++)
+    for (int m = 0; m < plan->all; m++) {
         lanes->items[lanes->count++] = (ls_lane){
             .member = m, .name = "compute", .ends = plan->members[m].device >= 0 && m < arrivals};
-    for (; lanes->channel_count < channels; lanes->channel_count++) {
-        ls_channel *c = &lanes->channels[lanes->channel_count];
-        LS_TRY(ls_allocate("step", &c->lane, (size_t)plan->total, sizeof *c->lane));
-        c->members = plan->total;
-        c->arrivals = lanes->channel_count == LS_MESSAGES ? arrivals : plan->total;
-        for (int m = 0; m < plan->total; m++)
-            c->lane[m] = -1;
-    }
-    for (int i = 0; i < plan->local.count && ls_step_plan_has_ends(plan); i++) {
-        const bool computes = plan->local.items[i] < plan->mesh.replicas;
-        LS_TRY(add_end(plan, LS_MESSAGES, plan->local.items[i],
-                       !ls_step_plan_two_ended(plan)       ? "transfer"
-                       : job->exchange.overlap && computes ? "communication"
-                                                           : NULL));
-    }
-    for (int m = 0; m < plan->all; m++)
         plan->members[m].sends = m;
-    for (int i = 0; i < plan->local.count && job->exchange.transfers; i++) {
-        ls_planned_member *m = &plan->members[plan->local.items[i]];
-        const int messages = lanes->channels[LS_MESSAGES].lane[plan->local.items[i]];
-        m->sends = messages >= 0 ? messages : lanes->count;
-        if (messages < 0)
-            lanes->items[lanes->count++] =
-                (ls_lane){.member = plan->local.items[i], .name = "transfer"};
+    }
+    LS_TRY(open_channel(plan, 0, 0, 1, NULL));
+    lanes->channels[LS_MESSAGES].arrivals = arrivals;
+    for (int i = 0; i < plan->local.count; i++) {
+        const int m = plan->local.items[i];
+        const bool computes = m < plan->mesh.replicas;
+        if (ends)
+            LS_TRY(add_end(plan, LS_MESSAGES, m,
+                           !ls_step_plan_two_ended(plan)       ? "transfer"
+                           : job->exchange.overlap && computes ? "communication"
+                                                               : NULL));
+        if (!job->exchange.transfers)
+            continue;
+        plan->members[m].sends = ends ? lanes->channels[LS_MESSAGES].lane[m] : lanes->count;
+        if (!ends)
+            lanes->items[lanes->count++] = (ls_lane){.member = m, .name = "transfer"};
     }
     for (int i = 0; i < plan->group_count; i++) {
         const ls_planned_group *g = &plan->groups[i];
-        for (int m = g->first; m < g->end && g->buckets.count; m += g->stride)
-            LS_TRY(add_end(plan, LS_GROUPS + i, m,
-                           !job->exchange.overlap         ? NULL
-                           : i >= ls_step_plan_sets(plan) ? "between groups"
-                                                          : "communication"));
+        LS_TRY(open_channel(plan, g->first, g->buckets.count ? g->end : g->first, g->stride,
+                            !job->exchange.overlap         ? NULL
+                            : i >= ls_step_plan_sets(plan) ? "between groups"
+                                                           : "communication"));
     }
-    for (int m = 0; m < plan->total && sums; m++)
-        LS_TRY(add_end(plan,
-                       ls_step_plan_places(plan, plan->members[m].replica,
-                                           plan->members[m].place / plan->parts.across),
-                       m, NULL));
+    for (int m = 0; m < plan->total && across > 1; m += across)
+        LS_TRY(open_channel(plan, m, m + across, 1, NULL));
     return LS_OK;
 }
 

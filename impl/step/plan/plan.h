@@ -92,7 +92,6 @@ typedef struct ls_step_plan {
     ls_planned_repeats repeats;
     ls_mesh mesh;                /**< a replica's places are consecutive members */
     ls_spread parameters, state; /**< the job's, and placed where the model is divided */
-    int sharers;                 /**< members of a set that share the update; 1 if none do */
     ls_ps_layout placed;         /**< which ranges owners have that do not compute; or all zero */
     ls_range owners;             /**< members with variables that are updated */
     int holder;                  /**< member that owns all variables, maybe one more; -1 if none */
@@ -133,8 +132,9 @@ int ls_step_plan_peers(const ls_step_plan *plan, int replica, int *out);
 /** Number of members that train: all but shadows, and owners of placed ranges. */
 int ls_step_plan_training(const ls_step_plan *plan);
 
-/** Whether the members of a set share the update. */
+/** Whether the members of a set share the update; how many share it, or 1. */
 bool ls_step_plan_shares(const ls_step_plan *plan);
+int ls_step_plan_sharers(const ls_step_plan *plan);
 
 /** Whether a member updates variables; the consecutive members that have a buffer
  * once, together with this one or for it: axes on which each has it whole are the outer ones. */

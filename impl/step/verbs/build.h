@@ -78,10 +78,11 @@ ls_status ls_rounded_widen(ls_kernels *kernels, size_t count, const void *x, flo
 ls_status ls_rounded_narrow(ls_kernels *kernels, size_t count, const float *x, void *y,
                             ls_op_list *ops);
 
-/** Appends gathering the rounded copies of a bucket of a group (group_copies.c); what that moves.
- */
+/** What all ranks move in such a sum, or a half of one. */
+ls_traffic ls_rounded_traffic(ls_half half, int ranks, ls_extent extent);
+
+/** Appends gathering the rounded copies of a bucket of a group (group_copies.c). */
 void ls_step_gather_copies(ls_step *step, int group, int bucket);
-ls_traffic ls_step_copies_traffic(const ls_step *step, int group, int bucket);
 
 /** What sums gradients: the job's all-reduce, or its form for rounded wires. */
 static inline const ls_allreduce *ls_gradient_sum(const ls_job *job)
@@ -228,11 +229,6 @@ void ls_step_forward_again(ls_step *step, int replica, int piece, int node);
 /** Whether a node of a divided replica is repeated for a piece, by the order of passes: for closed
  * forms. */
 bool ls_step_is_repeated(const ls_step *step, int replica, int piece, int node);
-/** The node with whose backward pass a bucket of a divided model becomes final. */
-int ls_step_bucket_node(const ls_step *step, int b);
-/** Where parameters are in windows, appends the all-gathers of what a node's pass on a place is the
- * first to need. */
-void ls_step_gather_for_node(ls_step *step, int place, int node, bool backward);
 /** Most pieces of a replica. */
 int ls_step_most_pieces(const ls_step *step);
 /** Appends the ends of all members' steps, behind all that `build` describes. */

@@ -12,11 +12,6 @@ typedef struct gathered {
     size_t bucket;
 } gathered;
 
-static ls_range share_of(const gathered *of, int member, int members)
-{
-    return ls_bucket_share(of->buckets, of->bucket, member, members);
-}
-
 /* Where a member has elements of the bucket when it is whole. */
 static uint16_t *copies_at(const ls_replica *r, const gathered *of, ls_range range)
 {
@@ -43,7 +38,7 @@ static ls_status make(ls_step *s, const ls_call *call, int member, ls_brought *b
     const gathered *of = call->of;
     ls_comm *comm = s->resources->ends[call->channel].items[member].comm;
     const ls_replica *r = ls_step_replica(s, member);
-    const ls_range own = share_of(of, comm->rank, comm->size);
+    const ls_range own = ls_bucket_share(of->buckets, of->bucket, comm->rank, comm->size);
     (void)brought;
     if (r->windows.parameters && own.count)
         LS_TRY(round_share(r, of, own, ops));
@@ -60,15 +55,4 @@ void ls_step_gather_copies(ls_step *s, int group, int b)
                                .range = of.buckets->items[b],
                                .make = make,
                                .of = &of});
-}
-
-ls_traffic ls_step_copies_traffic(const ls_step *s, int group, int b)
-{
-    const gathered of = {&s->plan->groups[group].buckets, (size_t)b};
-    const int n = s->plan->mesh.size[LS_MEMBER];
-    const uint64_t others = (uint64_t)n - 1;
-    ls_traffic sum = {.bytes_sent = others * of.buckets->items[b].count * sizeof(uint16_t)};
-    for (int d = 0; d < n; d++)
-        sum.messages_sent += share_of(&of, d, n).count ? others : 0;
-    return sum;
 }

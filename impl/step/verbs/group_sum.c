@@ -173,13 +173,11 @@ static ls_status sum_shares(const ls_job *job, const bool *has, int count, int p
 
 /* ---- Places of replicas ---------------------------------------------------------------------- */
 
-/* A place's sums: its group's, and one for the parts of a replica. */
+/* What a sum is of: a place's variables, or all. */
 typedef struct place_sum {
     const ls_graph_part *part; /* NULL means of a model that is not divided */
-    bool copied;               /* a place before has what is in no slice, too */
-    const bool *has;           /* [replicas, parts] */
-    int parts;                 /* of a replica */
-    int above;                 /* number of that sum */
+    int place;
+    bool copied; /* a place before has what is in no slice, too */
     ls_sum_order *out;
 } place_sum;
 
@@ -202,53 +200,7 @@ static ls_status add_step(const place_sum *p, ls_order_step step)
     return LS_OK;
 }
 
-/* Appends a step whose input is a replica: the sum of its parts, in order. */
-static ls_status add_replica(const place_sum *p, const ls_order_step *step)
-{
-    const size_t first = (size_t)step->input * (size_t)p->parts;
-    ls_order_step each = *step, fold = *step;
-    each.into = fold.from = p->above;
-    each.begins = true;
-    each.rounds = false; /* what is sent is the sum of parts */
-    for (int i = 0; i < p->parts; i++) {
-        if (!p->has[first + (size_t)i])
-            continue;
-        each.input = (int)first + i;
-        each.visit = step->visit * (size_t)p->parts + (size_t)i;
-        LS_TRY(add_step(p, each));
-        each.begins = false;
-    }
-    fold.input = each.begins ? LS_SUM_ZEROS : LS_SUM_OTHER;
-    fold.visit = (step->visit + 1) * (size_t)p->parts - 1;
-    return add_step(p, fold);
-}
-
-static ls_status sum_place(const ls_job *job, const ls_graph_parts *parts, int place,
-                           const bool *has, ls_sum_order *out)
-{
-    const ls_graph_part *part = ls_graph_parts_at(parts, place);
-    const int n = ls_job_replicas(job);
-    bool all[LS_JOB_REPLICAS];
-    for (int d = 0; d < n; d++)
-        all[d] = true; /* add_replica skips parts without a gradient */
-    ls_sum_order group = {0};
-    ls_status status = sum_group(job, part, place, all, n, &group);
-    const place_sum p = {part, place % parts->across != 0, has, ls_job_parts(job) / n, group.sums,
-                         out};
-    for (size_t i = 0; i < group.count && !status; i++) {
-        ls_order_step step = group.steps[i];
-        if (step.input >= 0) {
-            status = add_replica(&p, &step);
-            continue;
-        }
-        step.visit = (step.visit + 1) * (size_t)p.parts - 1;
-        status = add_step(&p, step);
-    }
-    ls_sum_order_close(&group);
-    return status;
-}
-
-/* ---- Pieces of whole replicas ---------------------------------------------------------------- */
+/* ---- Pieces --------------------------------------------------------------------------------- */
 
 /* Part `piece` of unit `u`: of a replica or, where places have parts of the positions, of one of
  * its `places`. */
@@ -257,15 +209,24 @@ static int part_of(int u, int piece, int pieces, int places)
     return (u / places * pieces + piece) * places + u % places;
 }
 
+/* The sum over units: whole replicas, their parts of the positions, or their parts of a place. */
+static ls_status sum_units(const ls_job *job, const place_sum *of, const bool *has, int count,
+                           ls_sum_order *out)
+{
+    return !of->part && job->mesh.size[LS_GROUP] > 1
+               ? sum_shares(job, has, count, 1, out)
+               : sum_group(job, of->part, of->place, has, count, out);
+}
+
 /* Appends an order over units as one over their pieces: each unit's input is their sum, in order,
- * in sum `above`. */
-static ls_status add_pieces(const ls_sum_order *units, const bool *has, int pieces, int places,
-                            int above, ls_sum_order *out)
+ * in the sum behind the order's. */
+static ls_status add_pieces(const place_sum *of, const ls_sum_order *units, const bool *has,
+                            int pieces, int places)
 {
     for (size_t i = 0; i < units->count; i++) {
         ls_order_step fold = units->steps[i], each = fold;
         fold.visit = (fold.visit + 1) * (size_t)pieces - 1;
-        each.into = above;
+        each.into = units->sums;
         each.begins = true;
         each.rounds = false; /* what is sent is the sum of pieces */
         for (int p = 0; p < pieces && fold.input >= 0; p++) {
@@ -273,29 +234,39 @@ static ls_status add_pieces(const ls_sum_order *units, const bool *has, int piec
             each.visit = units->steps[i].visit * (size_t)pieces + (size_t)p;
             if (!has[each.input])
                 continue;
-            LS_TRY(ls_sum_order_add(out, &each));
+            LS_TRY(add_step(of, each));
             each.begins = false;
         }
         if (fold.input >= 0) {
             fold.input = LS_SUM_OTHER;
-            fold.from = above;
+            fold.from = units->sums;
         }
-        LS_TRY(ls_sum_order_add(out, &fold));
+        LS_TRY(add_step(of, fold));
     }
     return LS_OK;
 }
 
-/* The sum over whole replicas, or over places that have parts of the positions. */
-static ls_status sum_units(const ls_job *job, const bool *has, int count, ls_sum_order *out)
+/* Pieces whose sums are exchanged once. */
+static ls_status sum_pieces(const ls_job *job, const place_sum *of, const bool *has, int pieces,
+                            int count)
 {
-    return job->mesh.size[LS_GROUP] > 1 ? sum_shares(job, has, count, 1, out)
-                                        : sum_group(job, NULL, 0, has, count, out);
+    const int units = count / pieces, places = ls_job_mesh(job).size[LS_POSITION];
+    bool any[LS_JOB_REPLICAS] = {false};
+    for (int u = 0; u < units; u++)
+        for (int p = 0; p < pieces; p++)
+            any[u] |= has[part_of(u, p, pieces, places)];
+    ls_sum_order order = {0};
+    ls_status status = sum_units(job, of, any, units, &order);
+    if (!status)
+        status = add_pieces(of, &order, has, pieces, places);
+    ls_sum_order_close(&order);
+    return status;
 }
 
 /* Pieces that are exchanged one by one: each one's sum over the units, and these sums in order.
- * `of` a place of a divided replica, or all zero. An order visits no input more than twice. */
-static ls_status sum_exchanges(const ls_job *job, const place_sum *of, int place, const bool *has,
-                               int pieces, int count)
+ * An order visits no input more than twice. */
+static ls_status sum_exchanges(const ls_job *job, const place_sum *of, const bool *has, int pieces,
+                               int count)
 {
     const int places = ls_job_mesh(job).size[LS_POSITION], units = count / pieces;
     const size_t elements = of->part ? of->part->owned : job->model->graph->variables.elements;
@@ -308,10 +279,8 @@ static ls_status sum_exchanges(const ls_job *job, const place_sum *of, int place
         ls_sum_order order = {0};
         for (int u = 0; u < units; u++)
             any |= member_of[u] = has[part_of(u, p, pieces, places)];
-        if (any && of->part)
-            status = sum_group(job, of->part, place, member_of, units, &order);
-        else if (any)
-            status = sum_units(job, member_of, units, &order);
+        if (any)
+            status = sum_units(job, of, member_of, units, &order);
         for (size_t i = 0; i < order.count && !status; i++) {
             ls_order_step step = order.steps[i];
             step.visit += before;
@@ -334,38 +303,28 @@ static ls_status sum_exchanges(const ls_job *job, const place_sum *of, int place
 static ls_status sum_whole(const ls_job *job, const bool *has, int count, ls_sum_order *out)
 {
     const int pieces = count < ls_job_parts(job) ? 1 : ls_job_pieces(job);
-    const int units = count / pieces, places = ls_job_mesh(job).size[LS_POSITION];
     const ls_accumulation *a = &job->accumulation;
-    bool any[LS_JOB_REPLICAS] = {false};
+    const place_sum all = {.out = out};
     if (pieces == 1)
-        return sum_units(job, has, count, out);
-    if (a->each && !a->breadth && job->mesh.size[LS_GROUP] > 1)
-        return sum_shares(job, has, count, pieces, out);
-    if (a->each && !a->breadth)
-        return sum_exchanges(job, &(place_sum){.out = out}, 0, has, pieces, count);
-    for (int u = 0; u < units; u++)
-        for (int p = 0; p < pieces; p++)
-            any[u] |= has[part_of(u, p, pieces, places)];
-    ls_sum_order order = {0};
-    ls_status status = sum_units(job, any, units, &order);
-    if (!status)
-        status = add_pieces(&order, has, pieces, places, order.sums, out);
-    ls_sum_order_close(&order);
-    return status;
+        return sum_units(job, &all, has, count, out);
+    if (!a->each || a->breadth)
+        return sum_pieces(job, &all, has, pieces, count);
+    return job->mesh.size[LS_GROUP] > 1 ? sum_shares(job, has, count, pieces, out)
+                                        : sum_exchanges(job, &all, has, pieces, count);
 }
 
 ls_status ls_sum_by_algorithm(const ls_job *job, const bool *has, int count, ls_sum_order *out)
 {
+    const int pieces = ls_job_pieces(job);
     ls_graph_parts parts;
     ls_graph_part split;
     ls_status status = ls_divide(job, &split, &parts);
     if (!status && !parts.count)
         status = sum_whole(job, has, count, out);
     for (int p = 0; p < ls_graph_parts_places(&parts) && !status; p++) {
-        const place_sum of = {ls_graph_parts_at(&parts, p), p % parts.across != 0, .out = out};
-        status = ls_slice_exchanges(job) > 1
-                     ? sum_exchanges(job, &of, p, has, ls_job_pieces(job), count)
-                     : sum_place(job, &parts, p, has, out);
+        const place_sum of = {ls_graph_parts_at(&parts, p), p, p % parts.across != 0, out};
+        status = ls_slice_exchanges(job) > 1 ? sum_exchanges(job, &of, has, pieces, count)
+                                             : sum_pieces(job, &of, has, pieces, count);
     }
     ls_graph_parts_close(&parts);
     ls_graph_part_close(&split);

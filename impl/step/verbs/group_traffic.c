@@ -69,7 +69,7 @@ static ls_traffic halves_traffic(const ls_step *s, int set, int b)
     ls_traffic sum = scatter_traffic(s, set, extent);
     const ls_traffic gather =
         ls_step_rounds(s)
-            ? ls_step_copies_traffic(s, set, b)
+            ? ls_rounded_traffic(LS_ALL_GATHER, s->plan->mesh.size[LS_MEMBER], extent)
             : job->exchange.allreduce->half_formula(LS_ALL_GATHER, s->plan->mesh.size[LS_MEMBER],
                                                     extent, ls_step_shards(s));
     ls_traffic_add(&sum, gather, count_gathers(s, set, b));

@@ -27,7 +27,7 @@ static ls_status open_member(ls_resources *r, int index)
         .part = ls_step_plan_part(plan, index),
         .shares = {.buckets = ls_step_plan_shares(plan) ? &group->buckets : NULL,
                    .share = ls_step_plan_share(plan, index),
-                   .count = plan->sharers},
+                   .count = ls_step_plan_sharers(plan)},
         .windows = group->windows.buckets ? &group->windows : NULL,
         .gradient_windows = group->gradient_windows.buckets ? &group->gradient_windows : NULL,
         .owns = plan->strategy->owns,

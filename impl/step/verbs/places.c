@@ -130,16 +130,6 @@ static ls_span arrived(const ls_step *s, int replica, int piece, size_t copy)
                     (ls_range){(size_t)(piece % slots) * c->count, c->count});
 }
 
-/* Adds a copy's gradient, on the owner, to the piece's gradient. */
-static void add_shared(ls_step *s, int replica, int piece, size_t copy)
-{
-    const ls_variable_copy *c = &parts_of(s)->copies[copy];
-    const ls_span from = arrived(s, replica, piece, copy);
-    if (!from.memory || s->program->status)
-        return;
-    ls_step_add(s, "add up", gradients_of(s, from.member, piece, c->at_owner, c->count), from);
-}
-
 /* Values go from the owner of a variable to the other places that use it: behind the updates or, of
  * parameters in windows, in the next step behind the first gather. */
 void ls_step_share_values(ls_step *s, int place, ls_range range)
@@ -157,6 +147,18 @@ void ls_step_share_values(ls_step *s, int place, ls_range range)
 }
 
 /* ---- Nodes ----------------------------------------------------------------------------------- */
+
+/* Finds the next part, from number *part on, that has a node of a replica in this process, and the
+ * member that has it. */
+static bool next_part(const ls_step *s, int replica, int n, int *part, int *member)
+{
+    for (; *part < parts_of(s)->count; ++*part) {
+        *member = ls_step_member_at(s->plan, replica, *part);
+        if (ls_graph_parts_have(parts_of(s), *part, n) && ls_step_replica(s, *member))
+            return true;
+    }
+    return false;
+}
 
 /* Gathers a piece's inputs for a part, unless that is done. */
 static void gather(ls_step *s, int member, int piece, int node)
@@ -185,33 +187,22 @@ static void predict(ls_step *s, int member, int piece, int node)
     ls_task_finish(s->program);
 }
 
-static void forward_on(ls_step *s, int member, int piece, int node, ls_act_kind pass)
-{
-    if (!ls_step_replica(s, member))
-        return;
-    if (s->kind == LS_EVALUATION) {
-        predict(s, member, piece, node);
-        return;
-    }
-    gather(s, member, piece, node);
-    ls_step_append_acts(s, pass == LS_ACT_AGAIN ? ls_verb_again : "forward", member, piece,
-                        1U << pass, LS_ALL_CHUNKS, node);
-}
-
-/* Whether other places get a node's output: in a repeated pass only if they have dropped it. */
-static bool crosses(const ls_step *s, int n, ls_act_kind pass)
-{
-    return !ls_step_is_summed(s, n, false) &&
-           (pass != LS_ACT_AGAIN || s->plan->repeats.whole[n].drops_output);
-}
-
-/* A node's forward pass over its parts, or repeated one. */
+/* A node's forward pass over its parts, or repeated one. In a repeated pass other places get only
+ * an output that they have dropped. */
 static void forward_parts(ls_step *s, int replica, int piece, int n, ls_act_kind pass)
 {
-    for (int p = 0; p < parts_of(s)->count; p++)
-        if (ls_graph_parts_have(parts_of(s), p, n))
-            forward_on(s, ls_step_member_at(s->plan, replica, p), piece, local(s, p, n), pass);
-    if (crosses(s, n, pass))
+    const bool again = pass == LS_ACT_AGAIN;
+    for (int p = 0, m; next_part(s, replica, n, &p, &m); p++) {
+        const int node = local(s, p, n);
+        if (s->kind == LS_EVALUATION) {
+            predict(s, m, piece, node);
+            continue;
+        }
+        gather(s, m, piece, node);
+        ls_step_append_acts(s, again ? ls_verb_again : "forward", m, piece, 1U << pass,
+                            LS_ALL_CHUNKS, node);
+    }
+    if (!ls_step_is_summed(s, n, false) && (!again || s->plan->repeats.whole[n].drops_output))
         ls_step_cross(s, replica, piece, n, pass);
     ls_step_sum_places(s, replica, piece, n, pass);
 }
@@ -223,10 +214,8 @@ void ls_step_forward_again(ls_step *s, int replica, int piece, int n)
 
 static void forward_node(ls_step *s, int replica, int piece, int n)
 {
-    ls_step_enter_piece(s, replica, piece);
     ls_step_fill_window(s, replica, piece, n);
     forward_parts(s, replica, piece, n, LS_ACT_FORWARD);
-    ls_step_enter_piece(s, -1, -1);
 }
 
 /* Additions of gradients that backward passes, or weight passes, make final: they follow these
@@ -237,18 +226,6 @@ static unsigned additions_of(const ls_step *s, int member, int piece, int node, 
                                     : ls_step_job(s)->division.weights_apart;
     return 1U << (weights ? LS_ACT_SUM_WEIGHTS : LS_ACT_SUM) |
            (separate == weights ? 1U << LS_ACT_FAULT : 0);
-}
-
-/* Pieces that run node by node add up each node's gradients before the next node's: with the node's
- * pass, or (`later`) behind the gradients of other places' uses. */
-static void backward_on(ls_step *s, int member, int piece, int node, bool later)
-{
-    const bool adds = ls_step_by_node(s, member) && !later;
-    const bool separate = ls_step_job(s)->division.weights_apart;
-    ls_step_append_acts(s, separate ? "backward data" : "backward", member, piece,
-                        1U << LS_ACT_BACKWARD |
-                            (adds ? additions_of(s, member, piece, node, false) : 0),
-                        LS_ALL_CHUNKS, node);
 }
 
 /* Whether other places' copies of a node's variables have it as their first use. */
@@ -269,67 +246,64 @@ static bool is_first(const ls_step *s, int part, int n)
     return true;
 }
 
-/* Appends the additions that the backward pass of a part over a piece makes possible. */
-static void add_up(ls_step *s, int member, int piece, int chunk)
-{
-    if (ls_step_replica(s, member))
-        ls_step_append_acts(
-            s, "add up", member, piece,
-            1U << LS_ACT_LOSS |
-                (ls_step_by_node(s, member) ? 0 : additions_of(s, member, piece, -1, false)),
-            chunk, -1);
-}
-
+/* Pieces that run node by node add up each node's gradients before the next node's: with the node's
+ * pass, or behind the gradients of other places' uses (`copied`). Other pieces add up all that a
+ * part's pass makes final behind its first node. */
 static void backward_node(ls_step *s, int replica, int piece, int n)
 {
     const ls_graph_parts *parts = parts_of(s);
     const bool copied = is_copied(parts, n);
-    ls_step_enter_piece(s, replica, piece);
+    const char *verb = ls_step_job(s)->division.weights_apart ? "backward data" : "backward";
     ls_step_repeat_unit(s, replica, piece, n);
-    for (int p = 0; p < parts->count; p++)
-        if (ls_graph_parts_have(parts, p, n) &&
-            ls_step_replica(s, ls_step_member_at(s->plan, replica, p)))
-            backward_on(s, ls_step_member_at(s->plan, replica, p), piece, local(s, p, n), copied);
+    for (int p = 0, m; next_part(s, replica, n, &p, &m); p++) {
+        const int node = local(s, p, n);
+        const bool adds = ls_step_by_node(s, m) && !copied;
+        ls_step_append_acts(s, verb, m, piece,
+                            1U << LS_ACT_BACKWARD |
+                                (adds ? additions_of(s, m, piece, node, false) : 0),
+                            LS_ALL_CHUNKS, node);
+    }
     if (!ls_step_is_summed(s, n, true))
         ls_step_cross(s, replica, piece, n, LS_ACT_BACKWARD);
-    for (size_t i = 0; i < parts->copy_count; i++)
-        if (parts->copies[i].node == n) {
-            /* Sends a copy's gradient to the owner. */
-            const ls_variable_copy *c = &parts_of(s)->copies[i];
-            const int user = ls_step_member_at(s->plan, replica, c->user);
+    for (size_t i = 0; i < parts->copy_count; i++) {
+        const ls_variable_copy *c = &parts->copies[i];
+        const int user = ls_step_member_at(s->plan, replica, c->user);
+        if (c->node == n)
             ls_message(s, arrived(s, replica, piece, i),
                        gradients_of(s, user, piece, c->at_user, c->count), LS_REPLACE);
-        }
-    for (size_t i = 0; i < parts->copy_count; i++) /* the first use, which is last here, adds all */
-        if (parts->whole->nodes[parts->copies[i].node].shares == n)
-            add_shared(s, replica, piece, i);
-    for (int p = 0; p < parts->count && copied; p++) {
-        const int member = ls_step_member_at(s->plan, replica, p);
-        if (ls_graph_parts_have(parts, p, n) && ls_step_by_node(s, member))
-            ls_step_append_acts(s, "add up", member, piece,
-                                additions_of(s, member, piece, local(s, p, n), false),
-                                LS_ALL_CHUNKS, local(s, p, n));
     }
-    for (int p = 0; p < parts->count; p++)
-        if (ls_graph_parts_have(parts, p, n) && is_first(s, p, n))
-            add_up(s, ls_step_member_at(s->plan, replica, p), piece, p / s->plan->mesh.places);
+    for (size_t i = 0; i < parts->copy_count; i++) { /* the first use, last here, adds all */
+        const ls_variable_copy *c = &parts->copies[i];
+        const ls_span more = arrived(s, replica, piece, i);
+        if (parts->whole->nodes[c->node].shares == n && more.memory && !s->program->status)
+            ls_step_add(s, "add up", gradients_of(s, more.member, piece, c->at_owner, c->count),
+                        more);
+    }
+    for (int p = 0, m; copied && next_part(s, replica, n, &p, &m); p++)
+        if (ls_step_by_node(s, m))
+            ls_step_append_acts(s, "add up", m, piece,
+                                additions_of(s, m, piece, local(s, p, n), false), LS_ALL_CHUNKS,
+                                local(s, p, n));
+    for (int p = 0, m; next_part(s, replica, n, &p, &m); p++)
+        if (is_first(s, p, n))
+            ls_step_append_acts(
+                s, "add up", m, piece,
+                1U << LS_ACT_LOSS |
+                    (ls_step_by_node(s, m) ? 0 : additions_of(s, m, piece, -1, false)),
+                p / s->plan->mesh.places, -1);
     ls_step_sum_places(s, replica, piece, n, LS_ACT_BACKWARD);
-    ls_step_enter_piece(s, -1, -1);
 }
 
 static void weights_node(ls_step *s, int replica, int piece, int n)
 {
-    for (int p = 0; p < parts_of(s)->count; p++) {
-        const int member = ls_step_member_at(s->plan, replica, p);
-        if (!ls_graph_parts_have(parts_of(s), p, n) || !ls_step_replica(s, member))
-            continue;
-        const bool by_node = ls_step_by_node(s, member);
-        const unsigned sums = by_node ? additions_of(s, member, piece, local(s, p, n), true) : 0;
-        ls_step_append_acts(s, "backward weights", member, piece, 1U << LS_ACT_WEIGHTS | sums,
+    for (int p = 0, m; next_part(s, replica, n, &p, &m); p++) {
+        const bool by_node = ls_step_by_node(s, m);
+        const unsigned sums = by_node ? additions_of(s, m, piece, local(s, p, n), true) : 0;
+        ls_step_append_acts(s, "backward weights", m, piece, 1U << LS_ACT_WEIGHTS | sums,
                             LS_ALL_CHUNKS, local(s, p, n));
         if (is_first(s, p, n) && !by_node)
-            ls_step_append_acts(s, "add up", member, piece,
-                                additions_of(s, member, piece, -1, true), LS_ALL_CHUNKS, -1);
+            ls_step_append_acts(s, "add up", m, piece, additions_of(s, m, piece, -1, true),
+                                LS_ALL_CHUNKS, -1);
     }
 }
 
@@ -338,54 +312,13 @@ void ls_run_node(ls_step *s, int replica, size_t piece, int n, ls_pass_kind kind
     static void (*const passes[])(ls_step *, int, int, int) = {[LS_PASS_FORWARD] = forward_node,
                                                                [LS_PASS_BACKWARD] = backward_node,
                                                                [LS_PASS_WEIGHTS] = weights_node};
-    if (ls_step_can(s, parts_of(s)->count, "ls_run_node",
-                    "cannot be called: the job's mesh has no stages, slices or positions") &&
-        !is_input(s, n))
-        passes[kind](s, replica, (int)piece, n);
-}
-
-int ls_step_bucket_node(const ls_step *s, int b)
-{
-    const ls_range bucket = ls_bucket(s, b);
-    const ls_graph_part *part = ls_graph_parts_at(parts_of(s), ls_step_set_of(s->plan, &b));
-    for (int n = 0; n < ls_nodes(s); n++) {
-        const ls_node *node = part->local[n] < 0 ? NULL : &part->graph->nodes[part->local[n]];
-        for (int v = 0; node && v < node->variable_count && node->shares < 0; v++) {
-            const ls_variable *variable = &part->graph->variables.items[node->variables[v]];
-            if (ls_range_common(bucket, (ls_range){variable->offset, variable->count}).count)
-                return n;
-        }
-    }
-    return ls_nodes(s);
-}
-
-/* The last bucket, in the order of the forward pass, that nodes before number `end` need. */
-static int need_before(const ls_step *s, int place, int end)
-{
-    const ls_windows *windows = &ls_step_planned_group(s->plan, place)->windows;
-    int least = (int)windows->buckets->count;
-    for (int n = 0; n < end; n++) {
-        const int here = ls_graph_parts_at(parts_of(s), place)->local[n],
-                  need = here < 0 ? least : ls_windows_need(windows, here);
-        least = need < least ? need : least;
-    }
-    return least;
-}
-
-void ls_step_gather_for_node(ls_step *s, int place, int n, bool backward)
-{
-    const ls_planned_group *g = ls_step_planned_group(s->plan, place);
-    const int before = g->before, end = before + (int)g->buckets.count;
-    if (!g->windows.buckets)
+    if (!ls_step_can(s, parts_of(s)->count, "ls_run_node",
+                     "cannot be called: the job's mesh has no stages, slices or positions") ||
+        is_input(s, n))
         return;
-    for (int b = need_before(s, place, n); !backward && b-- > need_before(s, place, n + 1);) {
-        ls_need(s, before + b, LS_PASS_FORWARD);
-        if (!s->exchanged)
-            ls_step_share_values(s, place, ls_bucket(s, before + b));
-    }
-    for (int b = before; b < end && backward; b++)
-        if (n + 1 == (b > before ? ls_step_bucket_node(s, b - 1) : ls_nodes(s)))
-            ls_need(s, b, LS_PASS_BACKWARD);
+    ls_step_enter_piece(s, kind == LS_PASS_WEIGHTS ? -1 : replica, (int)piece);
+    passes[kind](s, replica, (int)piece, n);
+    ls_step_enter_piece(s, -1, -1);
 }
 
 /* ---- Traffic ---------------------------------------------------------------------- */

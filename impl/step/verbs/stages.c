@@ -158,19 +158,65 @@ static bool is_last(const ls_step *s, int place, int node, ls_pass_kind kind)
     return kind == (weights ? LS_PASS_WEIGHTS : LS_PASS_BACKWARD);
 }
 
+/* The node with whose backward pass a bucket of a divided model becomes final. */
+static int bucket_node(const ls_step *s, int b)
+{
+    const ls_range bucket = ls_bucket(s, b);
+    const ls_graph_part *part = ls_graph_parts_at(parts_of(s), ls_step_set_of(s->plan, &b));
+    for (int n = 0; n < ls_nodes(s); n++) {
+        const ls_node *node = part->local[n] < 0 ? NULL : &part->graph->nodes[part->local[n]];
+        for (int v = 0; node && v < node->variable_count && node->shares < 0; v++) {
+            const ls_variable *variable = &part->graph->variables.items[node->variables[v]];
+            if (ls_range_common(bucket, (ls_range){variable->offset, variable->count}).count)
+                return n;
+        }
+    }
+    return ls_nodes(s);
+}
+
+/* The last bucket, in the order of the forward pass, that nodes before number `end` need. */
+static int need_before(const ls_step *s, int place, int end)
+{
+    const ls_windows *windows = &ls_step_planned_group(s->plan, place)->windows;
+    int least = (int)windows->buckets->count;
+    for (int n = 0; n < end; n++) {
+        const int here = ls_graph_parts_at(parts_of(s), place)->local[n],
+                  need = here < 0 ? least : ls_windows_need(windows, here);
+        least = need < least ? need : least;
+    }
+    return least;
+}
+
+/* Where parameters are in windows, appends the all-gathers of what a node's pass on a place is the
+ * first to need. */
+static void gather_for_node(ls_step *s, int place, int n, bool backward)
+{
+    const ls_planned_group *g = ls_step_planned_group(s->plan, place);
+    const int before = g->before, end = before + (int)g->buckets.count;
+    if (!g->windows.buckets)
+        return;
+    for (int b = need_before(s, place, n); !backward && b-- > need_before(s, place, n + 1);) {
+        ls_need(s, before + b, LS_PASS_FORWARD);
+        if (!s->exchanged)
+            ls_step_share_values(s, place, ls_bucket(s, before + b));
+    }
+    for (int b = before; b < end && backward; b++)
+        if (n + 1 == (b > before ? bucket_node(s, b - 1) : ls_nodes(s)))
+            ls_need(s, b, LS_PASS_BACKWARD);
+}
+
 /* A node's pass over its pieces in all replicas. Before it: gathers of parameters that this node is
  * the first to need. Behind it: sums of gradients that it makes final. */
 static void run_node(ls_step *s, int pass, int node, ls_pass_kind kind)
 {
     for (int place = 0; place < s->plan->mesh.places && kind != LS_PASS_WEIGHTS; place++)
-        ls_step_gather_for_node(s, place, node, kind == LS_PASS_BACKWARD);
+        gather_for_node(s, place, node, kind == LS_PASS_BACKWARD);
     for (int r = 0; r < ls_replicas(s); r++)
         for (int p = ls_step_begin_of(s, r, pass); p < ls_step_begin_of(s, r, pass + 1); p++)
             ls_run_node(s, r, (size_t)p, node, kind);
     for (int b = 0; b < ls_bucket_count(s) && kind != LS_PASS_FORWARD; b++) {
         int at = b;
-        if (ls_step_bucket_node(s, b) == node &&
-            is_last(s, ls_step_set_of(s->plan, &at), node, kind))
+        if (bucket_node(s, b) == node && is_last(s, ls_step_set_of(s->plan, &at), node, kind))
             ls_give(s, b);
     }
 }

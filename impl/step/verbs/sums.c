@@ -351,16 +351,20 @@ static ls_traffic fixed_traffic(const char *name, ls_half half, int ranks, ls_ex
     return (ls_traffic){0};
 }
 
+ls_traffic ls_rounded_traffic(ls_half half, int ranks, ls_extent extent)
+{
+    ls_traffic of_floats = fixed_traffic("owners", half, ranks, extent);
+    of_floats.bytes_sent /= sizeof(float) / sizeof(uint16_t);
+    return of_floats;
+}
+
 /* One sum of a node. */
 static ls_traffic half_traffic(const ls_step_plan *plan, int half, ls_extent extent)
 {
     const ls_allreduce *a = plan->job->exchange.allreduce;
     const int t = plan->parts.across;
-    if (rounds(plan)) {
-        ls_traffic of_floats = fixed_traffic("owners", (ls_half)half, t, extent);
-        of_floats.bytes_sent /= sizeof(float) / sizeof(uint16_t);
-        return of_floats;
-    }
+    if (rounds(plan))
+        return ls_rounded_traffic((ls_half)half, t, extent);
     return half == LS_HALVES ? a->formula(t, extent, leaves(plan->job), NULL)
                              : a->half_formula((ls_half)half, t, extent, 0);
 }

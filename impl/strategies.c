@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* The table of strategies; see strategy.h. */
-#include "common/comm/comm.h"
 #include "common/device/device_name.h"
 #include "impl/strategies.h"
 
@@ -105,35 +104,4 @@ void ls_strategy_resolve(const ls_strategy *strategy, ls_job *job, int ranks)
                                                                     : exchange == LS_EXCHANGE_EACH;
     job->accumulation.breadth = ls_declared_number(&job->options, &ls_option_zero_accumulation) &&
                                 job->gradients.windows && !staged;
-}
-
-/* Sum 0 has the replicas before; later replicas sum their pieces in sum 1. */
-ls_status ls_sum_in_order(const ls_job *job, const bool *has, int count, ls_sum_order *out)
-{
-    const int replicas = count < ls_job_parts(job) ? count : ls_job_replicas(job);
-    const int pieces = count / replicas;
-    const size_t elements = job->model->graph->variables.elements;
-    bool any = false;
-    for (int d = 0; d < replicas; d++) {
-        ls_order_step step = {.begins = true, .into = any && pieces > 1, .count = elements};
-        bool some = false;
-        if (any && pieces == 1)
-            step.begins = false;
-        for (int i = d * pieces; i < (d + 1) * pieces; i++) {
-            if (!has[i])
-                continue;
-            step.visit = (size_t)i;
-            step.input = i;
-            LS_TRY(ls_sum_order_add(out, &step));
-            step.begins = false;
-            some = true;
-        }
-        step.input = LS_SUM_OTHER;
-        step.from = step.into;
-        step.into = 0;
-        if (some && step.from)
-            LS_TRY(ls_sum_order_add(out, &step));
-        any |= some;
-    }
-    return LS_OK;
 }

@@ -43,7 +43,8 @@ extern const ls_declared_option ls_option_tensor_parallel_sequence; /* tensor_pa
  * (refusals.c). */
 ls_status ls_refuse_library(const ls_outline *outline, const char *why, const char *which);
 
-/** The reduction order ((p0 + p1) + p2) + ..., for ls_strategy_witness.sum (strategies.c). */
+/** The reduction order ((p0 + p1) + p2) + ..., for ls_strategy_witness.sum
+ * (verbs/group_sum.c). */
 ls_status ls_sum_in_order(const ls_job *job, const bool *has, int count, ls_sum_order *out);
 
 /** The `check` of `zero` between divided replicas, whose pieces must all pass a node before any

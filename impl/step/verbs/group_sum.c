@@ -4,6 +4,7 @@
 #include "common/comm/comm_wire.h"
 #include "impl/step/plan/plan.h"
 #include "impl/step/step.h"
+#include "impl/strategies.h"
 
 /* ---- Members of one group -------------------------------------------------------------------- */
 
@@ -328,5 +329,29 @@ ls_status ls_sum_by_algorithm(const ls_job *job, const bool *has, int count, ls_
     }
     ls_graph_parts_close(&parts);
     ls_graph_part_close(&split);
+    return status;
+}
+
+ls_status ls_sum_in_order(const ls_job *job, const bool *has, int count, ls_sum_order *out)
+{
+    const int replicas = count < ls_job_parts(job) ? count : ls_job_replicas(job);
+    const int units = replicas > 1 ? replicas : count, pieces = count / units;
+    const place_sum all = {.out = out};
+    ls_sum_order order = {0}, *to = pieces > 1 ? &order : out;
+    ls_status status = LS_OK;
+    for (int u = 0; u < units && !status; u++) {
+        ls_order_step step = {.visit = (size_t)u,
+                              .input = u,
+                              .begins = !to->count,
+                              .count = job->model->graph->variables.elements};
+        for (int i = u * pieces; i < (u + 1) * pieces; i++)
+            if (has[i]) {
+                status = ls_sum_order_add(to, &step);
+                break;
+            }
+    }
+    if (!status && pieces > 1)
+        status = add_pieces(&all, &order, has, pieces, 1);
+    ls_sum_order_close(&order);
     return status;
 }

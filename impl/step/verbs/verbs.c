@@ -4,22 +4,16 @@
 
 #include <string.h>
 
-static const ls_act *acts_of(const ls_step *s, int member, size_t *count)
-{
-    const ls_slice *slice = ls_step_member(s, member)->slice[s->batch_kind];
-    *count = 0;
-    return slice ? ls_slice_acts(slice, count) : NULL;
-}
-
-/* The acts up to the exchange of gradients that the step has come to. */
-static const ls_act *acts_now(const ls_step *s, int member, size_t *first, size_t *end)
+/* A member's acts; [*first, *end): up to the exchange of gradients that the step has come to. */
+static const ls_act *acts_of(const ls_step *s, int member, size_t *first, size_t *end)
 {
     const ls_slice *slice = ls_step_member(s, member)->slice[s->batch_kind];
     size_t count;
     *first = *end = 0;
-    if (slice)
-        ls_slice_exchange_acts(slice, s->exchange, first, end);
-    return acts_of(s, member, &count);
+    if (!slice)
+        return NULL;
+    ls_slice_exchange_acts(slice, s->exchange, first, end);
+    return ls_slice_acts(slice, &count);
 }
 
 int ls_step_exchange(const ls_step *s, int i)
@@ -130,8 +124,8 @@ static size_t task_end(const ls_step *s, const ls_act *acts, size_t first, size_
  * gradients are accumulated, a task for each piece's forward and backward pass. */
 static void append_acts(ls_step *s, const char *verb, int member, size_t end, ls_range range)
 {
-    size_t count, *at = &s->appended[member];
-    const ls_act *acts = acts_of(s, member, &count), *what;
+    size_t first, last, *at = &s->appended[member];
+    const ls_act *acts = acts_of(s, member, &first, &last), *what;
     while (!s->program->status && *at < end) {
         const size_t until = task_end(s, acts, *at, end, &what);
         const direction to = what ? direction_of(what) : EITHER;
@@ -171,7 +165,7 @@ void ls_forward(ls_step *s, int member, ls_range range)
     const size_t last = range.first + range.count - 1;
     const int b = windows && range.count ? ls_windows_unit(windows->buckets, last) : 0;
     size_t count, end;
-    const ls_act *acts = acts_now(s, member, &end, &count);
+    const ls_act *acts = acts_of(s, member, &end, &count);
     if (!s->exchanged && s->appended[member] == end)
         append_decay(s, member);
     end = s->appended[member] > end ? s->appended[member] : end;
@@ -185,7 +179,7 @@ void ls_forward(ls_step *s, int member, ls_range range)
 void ls_backward(ls_step *s, int member, ls_range range)
 {
     size_t count, end;
-    const ls_act *acts = acts_now(s, member, &end, &count);
+    const ls_act *acts = acts_of(s, member, &end, &count);
     /* Number of acts until all of the range is final. */
     size_t final = 0;
     while (end < count && final < range.count)
@@ -213,14 +207,12 @@ ls_range ls_pieces(const ls_step *s, int replica)
  * exchange. */
 static const ls_act *find_piece(const ls_step *s, int member, int piece, const ls_act **end)
 {
-    size_t high, low = 0, last, first, all;
-    const ls_act *acts = acts_now(s, member, &first, &all);
-    if (ls_step_by_node(s, member)) {
-        *end = acts + all;
-        return acts + first;
-    }
-    acts = acts_of(s, member, &high);
-    last = high;
+    size_t low, high;
+    const ls_act *acts = acts_of(s, member, &low, &high);
+    const size_t last = high;
+    *end = acts + last;
+    if (ls_step_by_node(s, member))
+        return acts + low;
     while (low < high) {
         const size_t middle = (low + high) / 2;
         if (acts[middle].piece < piece)

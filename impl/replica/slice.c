@@ -140,14 +140,6 @@ ls_status ls_slice_build_again(ls_slice *s, int from, int node)
     return LS_OK;
 }
 
-/* A node's backward pass for a piece, behind its unit's repeated forward pass, if it is the last
- * node. */
-static ls_status build_back(ls_slice *s, int piece, int node)
-{
-    LS_TRY(ls_slice_build_again(s, piece, node));
-    return build_pass(s, piece, node, LS_ACT_BACKWARD);
-}
-
 /* Whether a bit of the gradient is flipped: of the first exchange. */
 static bool is_flipped(const ls_slice *s)
 {
@@ -169,7 +161,8 @@ static ls_status build_piece(ls_slice *s, int64_t piece, size_t level, final_by 
         LS_TRY(ls_slice_add_loss(s, 0, 1));
     for (int n = nodes; n-- > 0;) {
         ls_range final;
-        LS_TRY(build_back(s, p, n));
+        LS_TRY(ls_slice_build_again(s, p, n));
+        LS_TRY(build_pass(s, p, n, LS_ACT_BACKWARD));
         if (!by || !ls_net_node_final(ls_slice_node_net(s, p, n), n, &final.first, &final.count))
             continue;
         if (by == BY_NODE_ADDED)
@@ -283,7 +276,7 @@ ls_status ls_slice_open(const ls_slice_options *options, ls_slice **out)
                                          &slice->order.last);
     if (options->memory_of) { /* levels of the stack are shared, too */
         slice->level_count = options->memory_of->level_count;
-        memcpy(slice->levels, options->memory_of->levels, sizeof slice->levels);
+        memcpy(slice->gradients, options->memory_of->gradients, sizeof slice->gradients);
     }
     ls_status status = build_delay(slice);
     if (!status)
@@ -372,10 +365,10 @@ void ls_slice_exchange_acts(const ls_slice *slice, int exchange, size_t *first, 
 
 void *ls_slice_gradients(const ls_slice *slice, size_t index)
 {
-    return slice->levels[index].gradients;
+    return slice->gradients[index];
 }
 
 double *ls_slice_loss(const ls_slice *slice, size_t index)
 {
-    return slice->levels[index].loss;
+    return slice->options.replica->loss.parts + index;
 }

@@ -80,16 +80,6 @@ static ls_status build_pieces(ls_slice *s, int64_t rows)
     return LS_OK;
 }
 
-/* Adds up the pieces' losses. */
-static ls_status add_losses(ls_slice *s)
-{
-    for (const ls_slice_item *i = s->order.items; i < s->order.items + s->order.count; i++)
-        if (i->adds)
-            LS_TRY(
-                ls_slice_add_loss(s, s->order.items[i->left].slot, s->order.items[i->right].slot));
-    return LS_OK;
-}
-
 /* ---- Statistics ----------------------------------------------------------------------------- */
 
 /* Number of sums of a node in one direction; 0 if there is none. */
@@ -282,13 +272,6 @@ static ls_status end_node(ls_slice *s, const ls_slice_exchange *x, int n)
     return LS_OK;
 }
 
-static ls_status build_backward(ls_slice *s, const ls_slice_exchange *x, int n)
-{
-    LS_TRY(build_halves(s, n, false));
-    LS_TRY(build_rest(s, n, true));
-    return splits(s, n) ? LS_OK : end_node(s, x, n);
-}
-
 int ls_slice_first_slot(const ls_slice *s, int chunk)
 {
     const ls_job *job = s->options.replica->job;
@@ -319,12 +302,18 @@ ls_status ls_slice_build_abreast(ls_slice *s, ls_slice_exchange *x, int64_t rows
             LS_TRY(ls_slice_act_node(s, LS_ACT_FORWARD, piece, n, LS_NET_FORWARD_HALF));
         LS_TRY(build_rest(s, n, false));
     }
-    LS_TRY(add_losses(s));
+    for (const ls_slice_item *i = s->order.items; i < s->order.items + s->order.count; i++)
+        if (i->adds)
+            LS_TRY(
+                ls_slice_add_loss(s, s->order.items[i->left].slot, s->order.items[i->right].slot));
     if (ls_slice_accumulates(s) && s->begun && s->order.count)
         LS_TRY(ls_slice_add_loss(s, 0, 1));
     for (int n = graph->count; n-- > 0;) {
         LS_TRY(ls_slice_build_again(s, s->piece, n));
-        LS_TRY(build_backward(s, x, n));
+        LS_TRY(build_halves(s, n, false));
+        LS_TRY(build_rest(s, n, true));
+        if (!splits(s, n))
+            LS_TRY(end_node(s, x, n));
     }
     for (int n = graph->count; n-- > 0;)
         if (splits(s, n)) {

@@ -12,8 +12,7 @@ ls_status ls_slice_need_level(ls_slice *s, size_t index)
     if (index >= LS_SLICE_LEVELS)
         return ls_fail(LS_CODE_USAGE, "option", "--micro-shards",
                        "the tree that sums the shards has too many levels; give fewer shards");
-    ls_slice_level *l = &s->levels[index];
-    *l = (ls_slice_level){.gradients = r->windows.whole_gradients, .loss = r->loss.parts + index};
+    s->gradients[index] = r->windows.whole_gradients;
     const ls_windows *windows = r->windows.gradients;
     const bool alone = ls_slice_node_alone(s, index);
     const size_t elements = alone     ? windows->alone_elements
@@ -24,7 +23,7 @@ ls_status ls_slice_need_level(ls_slice *s, size_t index)
                                         : LS_MEMORY_GRADIENTS;
     if (index > 0)
         LS_TRY(ls_replica_take(r, "further sums", use, elements * r->kernels->table->real_bytes,
-                               &l->gradients));
+                               &s->gradients[index]));
     s->level_count++;
     return LS_OK;
 }
@@ -92,7 +91,7 @@ ls_status ls_slice_need_net(ls_slice *s, size_t index, int64_t rows, int chunk, 
         .divisor = divisor_of(s),
         .precision = r->job->kernels.precision,
         .parameters = r->windows.whole_parameters,
-        .gradients = s->levels[index].gradients,
+        .gradients = s->gradients[index],
         .parameter_at = r->windows.parameters ? r->windows.parameters->at : NULL,
         .gradient_at = ls_slice_gradients_at(s, index),
         .scale_at = r->data.scale,

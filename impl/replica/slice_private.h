@@ -6,11 +6,6 @@
 
 enum { LS_SLICE_LEVELS = LS_REPLICA_LOSSES };
 
-typedef struct ls_slice_level {
-    void *gradients; /* real [P] */
-    double *loss;    /* [1] */
-} ls_slice_level;
-
 typedef struct ls_slice_net_at {
     size_t level;
     int chunk, slot;
@@ -50,15 +45,15 @@ typedef struct ls_slice_order {
 
 struct ls_slice {
     ls_slice_options options;
-    bool chained;         /* pieces' gradients are added one after the other */
-    int64_t pieces;       /* of the whole batch: S', or n x m */
-    ls_slice_order order; /* of the exchange that is built */
-    int piece;            /* the first of its pieces in `work` */
-    int building;         /* number of that exchange among exchanges with samples */
-    size_t loss;          /* the first loss of that exchange */
-    bool begun;           /* an earlier exchange has samples of this slice */
-    ls_slice_level levels[LS_SLICE_LEVELS];
-    size_t level_count; /* levels with buffers */
+    bool chained;                     /* pieces' gradients are added one after the other */
+    int64_t pieces;                   /* of the whole batch: S', or n x m */
+    ls_slice_order order;             /* of the exchange that is built */
+    int piece;                        /* the first of its pieces in `work` */
+    int building;                     /* number of that exchange among exchanges with samples */
+    size_t loss;                      /* the first loss of that exchange */
+    bool begun;                       /* an earlier exchange has samples of this slice */
+    void *gradients[LS_SLICE_LEVELS]; /* [level_count] real [P] */
+    size_t level_count;
     ls_slice_net_at *nets;
     size_t net_count;
     ls_net **work; /* [piece_count, chunks] each piece's nets, in the order of execution */

@@ -6,7 +6,7 @@
 static void *gradient_at(const ls_slice *s, size_t level, size_t index)
 {
     const ls_replica *r = s->options.replica;
-    return (char *)s->levels[level].gradients +
+    return (char *)s->gradients[level] +
            ls_variables_at(&r->graph->variables, ls_slice_gradients_at(s, level), index) *
                r->kernels->table->real_bytes;
 }

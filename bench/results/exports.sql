@@ -4,7 +4,8 @@
 -- Rows with timed steps. A name is the case as one word, "mlp:784-128-10/synthetic/mirrored/cpu:0+cpu:1/ranks:1/..".
 -- Other programs keep the names, so they have the same parts for ever; and no label, so rows before and after a
 -- change have the same name.
-CREATE TEMP VIEW IF NOT EXISTS timed AS
+DROP TABLE IF EXISTS temp.rates;
+CREATE TEMP TABLE rates AS
 SELECT place, number, id, label, timestamp, pace, pace_low, pace_high, rate, "time.step_ms.n" AS steps,
   "provenance.host" AS host, "provenance.build_type" AS build_type, "provenance.cores_allowed" AS cores,
   "provenance.commit" AS commit_id, "provenance.cpu" AS cpu,
@@ -18,7 +19,11 @@ SELECT place, number, id, label, timestamp, pace, pace_low, pace_high, rate, "ti
   case_key(row, 1, 112) AS identity
 FROM s WHERE "time.step_ms.median" + 0.0 > 0;
 
--- From the table `rates` of what `timed` has (results_export.c); first: the place of the first row of the name.
+-- Rows that get the same name, though they differ, other programs take for repeats of one case.
+DELETE FROM keyed;
+INSERT INTO keyed SELECT name, identity FROM rates;
+
+-- first: the place of the first row of the name.
 CREATE TEMP VIEW IF NOT EXISTS named AS SELECT *, min(place) OVER (PARTITION BY name) AS first FROM rates;
 
 -- What `--benchmark_out` of google-benchmark writes, for its tools/compare.py: an entry per row, whose time is the
@@ -32,12 +37,14 @@ SELECT name, name AS run_name, 'iteration' AS run_type, CAST(ifnull(steps, 0) AS
   count(*) OVER (PARTITION BY name) AS repetitions
 FROM named ORDER BY place;
 
-CREATE TEMP VIEW IF NOT EXISTS "google-benchmark context" AS
-SELECT timestamp AS date, host AS host_name, 'lockstep' AS executable, cores AS num_cpus,
-  'false' AS "cpu_scaling_enabled:json", '[]' AS "caches:json", '[]' AS "load_avg:json",
-  iif(ifnull(lower(build_type), 'debug') = 'debug', 'debug', 'release') AS library_build_type,
-  commit_id AS "commit", cpu
-FROM named ORDER BY place LIMIT 1;
+-- In what rows of one name differ; google-benchmark's `context`.
+CREATE TEMP VIEW IF NOT EXISTS about AS
+SELECT (SELECT group_concat(path, ', ') FROM (SELECT DISTINCT path FROM differences ORDER BY field_fact(path, 'order')))
+    AS differ,
+  ifnull((SELECT json_patch('{}', json_object('date', timestamp, 'host_name', host, 'executable', 'lockstep', 'num_cpus',
+      cores, 'cpu_scaling_enabled', json('false'), 'caches', json('[]'), 'load_avg', json('[]'), 'library_build_type',
+      iif(ifnull(lower(build_type), 'debug') = 'debug', 'debug', 'release'), 'commit', commit_id, 'cpu', cpu))
+    FROM rates ORDER BY place LIMIT 1), '{}') AS "context:json";
 
 -- `customSmallerIsBetter` of github-action-benchmark.
 CREATE TEMP VIEW IF NOT EXISTS "benchmark-action" AS

@@ -1,6 +1,12 @@
--- Tables of `results trend`, from the table `figures` (results_trend.c) of the rows that have the figure, in the order
--- of time: number, place, timestamp, name (the commit), dirty, value, kase, and first: the first row with the same
--- facts. 112: what makes a machine, 1536: what may change with a commit (LS_OF_ in bench/rows/fields.h).
+-- Tables of `results trend`, from the view `figure` (results_answers.c) of rows with their `value`. Rows without it, or
+-- without a commit, are skipped. 1: a case with any number of blocks, 112: what makes a machine, 1536: what may change
+-- with a commit (LS_BUT_, LS_OF_ in bench/rows/fields.h).
+
+-- kase: the row's case; first: the first row with the same facts.
+CREATE TEMP TABLE figures AS
+SELECT number, place, timestamp, "provenance.commit" AS name, "provenance.dirty" IS 'true' AS dirty, value + 0.0 AS value,
+  case_key(row, 1) AS kase, first_value(number) OVER (PARTITION BY case_key(row, 1, 1648) ORDER BY place) AS first
+FROM figure WHERE value IS NOT NULL AND json_type(row, '$.provenance.commit') = 'text';
 
 -- Rows of one case and one machine are a series. What is unknown matches anything, so facts are compared one after the
 -- other.
@@ -56,3 +62,8 @@ SELECT placed.*, CASE WHEN placed.level = level_before THEN NULL WHEN old.mean !
 FROM placed JOIN means AS new USING (series, level)
 LEFT JOIN means AS old ON old.series = placed.series AND old.level = level_before
 ORDER BY series, placed.place;
+
+CREATE TEMP VIEW trend AS
+SELECT series.name AS series, commits.name AS "commit", iif(dirty, 'true', NULL) AS "dirty:json", begin AS timestamp, n,
+  low, high, median, iif(by IS NULL, NULL, 'true') AS "change:json", by
+FROM commits JOIN series USING (series) ORDER BY commits.series, nth;

@@ -17,7 +17,6 @@ typedef struct report_task {
     ls_selection selection;
     ls_results *results; /* all that was read, in memory */
     json_t *rows;        /* the shown rows, by time */
-    json_t *notes;       /* what was not read, and why */
     size_t read, left_out;
     size_t predicted; /* fitting rows that are left out unless asked for */
 } report_task;
@@ -28,12 +27,8 @@ static ls_status read_files(const ls_option_set *set, report_task *task)
     const ls_option_given *given = ls_option_set_find(set, "results");
     for (size_t i = 0; i < given->count || i == 0; i++) {
         const char *path = given->count ? given->values[i].text : LS_RESULTS_DEFAULT;
-        bool unfinished = false;
-        LS_TRY(ls_results_load(task->results, "results", path, &unfinished, NULL));
-        if (unfinished)
-            json_array_append_new(
-                task->notes,
-                json_sprintf("the last line of %s, which is still being written", path));
+        size_t counts[2];
+        LS_TRY(ls_results_load(task->results, "results", path, counts));
     }
     return LS_OK;
 }
@@ -96,8 +91,7 @@ static ls_status perform(const ls_option_set *set, report_task *task)
     const char *against = ls_option_set_text(set, "against", NULL);
     const char *where = ls_option_set_text(set, "where", NULL);
     ls_report_options options = {.out = ls_option_set_text(set, "out", NULL),
-                                 .bare = ls_option_set_yes(set, "bare"),
-                                 .notes = task->notes};
+                                 .bare = ls_option_set_yes(set, "bare")};
     LS_TRY(read_style(set, &options));
     if (!options.out)
         return ls_fail(LS_CODE_USAGE, "report", "command line",
@@ -127,12 +121,11 @@ static ls_status perform(const ls_option_set *set, report_task *task)
 
 ls_status ls_command_report(const ls_invocation *in, int *exit_status)
 {
-    report_task task = {.rows = json_array(), .notes = json_array()};
+    report_task task = {.rows = json_array()};
     ls_status status = perform(in->set, &task);
     ls_selection_close(&task.selection);
     ls_results_close(task.results);
     json_decref(task.rows);
-    json_decref(task.notes);
     *exit_status = 0;
     return status;
 }

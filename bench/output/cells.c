@@ -120,15 +120,6 @@ static void write_number(ls_cell kind, const json_t *value, char *cell)
         write_text(value, cell);
 }
 
-/* What stands for a value that a row does not have: its default, where such rows remove it. */
-static const char *absent_of(const char *path)
-{
-    const ls_field *field = path ? ls_field_find(path) : NULL;
-    const ls_declared_option *option = path && !field ? ls_row_declared(path) : NULL;
-    const char *text = field ? field->absent : option && option->implied ? option->fallback : NULL;
-    return text ? text : "";
-}
-
 void ls_cell_write(const ls_column *column, const json_t *row, char cell[LS_CELL_SIZE])
 {
     json_auto_t *value = ls_row_value(row, column->path);
@@ -146,7 +137,7 @@ void ls_cell_write(const ls_column *column, const json_t *row, char cell[LS_CELL
         char shown[LS_CELL_SIZE];
         write_line(cell, ls_optimizer_shown(json_string_value(value), shown, sizeof shown));
     } else if (!value) {
-        snprintf(cell, LS_CELL_SIZE, "%s", absent_of(column->path));
+        snprintf(cell, LS_CELL_SIZE, "%s", column->absent ? column->absent : "");
     } else {
         write_text(value, cell);
     }
@@ -158,6 +149,7 @@ void ls_cell_write(const ls_column *column, const json_t *row, char cell[LS_CELL
 ls_column ls_column_of(const char *path, char title[LS_TITLE_SIZE])
 {
     const ls_field *field = ls_field_find(path);
+    const ls_declared_option *option = field ? NULL : ls_row_declared(path);
     const ls_cell cell = field ? field->cell : LS_CELL_TEXT;
     const char *heading = field ? field->heading : NULL, *last = strrchr(path, '.');
     const size_t length = heading ? strcspn(heading, "|") : LS_TITLE_SIZE - 1;
@@ -172,7 +164,10 @@ ls_column ls_column_of(const char *path, char title[LS_TITLE_SIZE])
                        .width = cell == LS_CELL_DEVICES ? 20 : LS_WIDTH_ANY,
                        .right = field && (field->type == LS_TYPE_INT ||
                                           field->type == LS_TYPE_REAL || cell == LS_CELL_HALF),
-                       .cell = cell};
+                       .cell = cell,
+                       .absent = field                       ? field->absent
+                                 : option && option->implied ? option->fallback
+                                                             : NULL};
 }
 
 void ls_option_write(const char *name, const json_t *row, char title[LS_TITLE_SIZE],
@@ -182,6 +177,38 @@ void ls_option_write(const char *name, const json_t *row, char title[LS_TITLE_SI
     snprintf(path, sizeof path, "case.%s", name);
     const ls_column column = ls_column_of(path, title);
     ls_cell_write(&column, row, cell);
+}
+
+/* Devices and shares as in every table; other numbers with the digits that were asked for. */
+static ls_cell cell_of(ls_cell cell)
+{
+    const bool kept = cell == LS_CELL_DEVICES || cell == LS_CELL_PERCENT || cell == LS_CELL_WHOLE ||
+                      cell == LS_CELL_SHARE;
+    return kept ? cell : LS_CELL_VALUE;
+}
+
+ls_status ls_chosen_read(const char *keys, ls_chosen *out)
+{
+    size_t count = 0;
+    *out = (ls_chosen){.columns = {.column = out->column, .alone = true}};
+    for (const char *key = keys; key; count++) {
+        const size_t length = strcspn(key, ",");
+        const char *path;
+        if (count == LS_CHOSEN_MOST)
+            return ls_fail(LS_CODE_USAGE, "--columns", NULL, "more than %d keys; give fewer",
+                           LS_CHOSEN_MOST);
+        LS_TRY(ls_row_key_find("--columns", key, length, &path));
+        ls_column *column = &out->column[count];
+        *column = ls_column_of(path, out->title[count]);
+        column->cell = cell_of(column->cell);
+        column->width = LS_WIDTH_ANY;
+        column->right = false; /* the cells decide */
+        column->drop = LS_DROP_NEVER;
+        snprintf(out->title[count], sizeof out->title[count], "%.*s", (int)length, key);
+        key = key[length] ? key + length + 1 : NULL;
+    }
+    out->columns.count = count;
+    return LS_OK;
 }
 
 /* ---- Texts ---------------------------------------------------------------------------------- */

@@ -35,15 +35,10 @@ char *ls_row_reason(const json_t *row);
 bool ls_row_is_bad(const json_t *row);   /**< its status is neither ok nor absent */
 bool ls_row_is_timed(const json_t *row); /**< it is not bad, and has a rate */
 bool ls_row_warns(const json_t *row, const char *warning);
-bool ls_row_is_noisy(const json_t *row);     /**< it has that warning */
 bool ls_row_is_predicted(const json_t *row); /**< not measured */
 
 /** The strategy of a row's group `case`; NULL if this program has no strategy of the name. */
 const ls_strategy *ls_case_strategy(const json_t *group);
-
-/** Whether the row is ours, and its strategy is meant to compute what `single` does. A strategy
- * that this program does not know counts as such. */
-bool ls_row_is_candidate(const json_t *row);
 
 /** The row's median step with ci95, in ms. False where there is no time, or no interval: then the
  * value alone is set, 0 without time. */
@@ -150,6 +145,7 @@ typedef struct ls_column {
     ls_cell cell;
     int drop;           /**< order of dropping, highest first; 0 means only if empty */
     ls_field_number of; /**< where there is no path */
+    const char *absent; /**< shown where a row has no value; NULL means nothing */
 } ls_column;
 
 /** The column of a field of fields.def. */
@@ -161,7 +157,7 @@ typedef struct ls_column {
 /** The column of a path, in rows that have no such field. */
 #define LS_PATH_COLUMN(title, path, most, right, cell, order)                                      \
     {                                                                                              \
-        title, path, most, right, cell, order, LS_F_schema                                         \
+        title, path, most, right, cell, order, LS_F_schema, NULL                                   \
     }
 
 typedef struct ls_columns {
@@ -212,7 +208,6 @@ struct ls_writer {
     bool deferred;             /**< rows are flushed at the end, not one by one */
     size_t rows;
     int width;                /**< characters of a line of the table */
-    bool colour;              /**< failures are red */
     json_t *cases;            /**< {..: {case, among}}, of those that will come and those printed */
     size_t cases_seen;        /**< how many of these .. */
     json_t *options;          /**< .. have these options (ls_options_of) */

@@ -94,11 +94,6 @@ bool ls_row_warns(const json_t *row, const char *warning)
     return false;
 }
 
-bool ls_row_is_noisy(const json_t *row)
-{
-    return ls_row_warns(row, "noisy");
-}
-
 bool ls_row_is_predicted(const json_t *row)
 {
     return ls_row_warns(row, "predicted");
@@ -108,12 +103,6 @@ const ls_strategy *ls_case_strategy(const json_t *group)
 {
     const char *name = json_string_value(json_object_get(group, "strategy"));
     return name ? ls_registry_find(&ls_strategies, name, strlen(name)) : NULL;
-}
-
-bool ls_row_is_candidate(const json_t *row)
-{
-    const ls_strategy *strategy = ls_case_strategy(ls_row_group(row, LS_G_case));
-    return !ls_row_group(row, LS_G_peer) && (!strategy || !ls_strategy_alone(strategy));
 }
 
 char *ls_real_text(double value, char text[32])

@@ -16,14 +16,6 @@ struct ls_results {
 /** "<why>; --results FILE names another" */
 ls_status ls_results_refuse(const char *path, const char *why);
 
-/** What follows from several fields of a row: a column of the connection's view. */
-typedef struct ls_derived {
-    const char *name;
-    bool (*holds)(const json_t *row); /* NULL means a figure */
-} ls_derived;
-
-extern const ls_derived ls_results_derived[];
-
 /** Adds the functions and views of results_db.h to the connection; an SQLite code. */
 int ls_results_attach(sqlite3 *db);
 

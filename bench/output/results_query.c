@@ -291,8 +291,9 @@ static void field_fact(sqlite3_context *context, int count, sqlite3_value **valu
 }
 
 /* strategy_fact(name, what): its "place" in the registry (the registry's size for an unknown name);
- * whether one device is a "holder" of the variables; whether it is "replicated", as an unknown one
- * counts; the option that sets its "period", NULL if there is no such option. */
+ * whether one device is a "holder" of the variables; whether its cases stand "alone"; whether it is
+ * "replicated", as an unknown one counts; the option that sets its "period", NULL if there is no
+ * such option. */
 static void strategy_fact(sqlite3_context *context, int count, sqlite3_value **value)
 {
     const char *name = text_argument(value[0]), *what = text_argument(value[1]);
@@ -306,6 +307,8 @@ static void strategy_fact(sqlite3_context *context, int count, sqlite3_value **v
         sqlite3_result_int64(context, (int64_t)place);
     else if (strcmp(what, "holder") == 0)
         sqlite3_result_int(context, strategy && ls_strategy_holds(strategy));
+    else if (strcmp(what, "alone") == 0)
+        sqlite3_result_int(context, strategy && ls_strategy_alone(strategy));
     else if (strcmp(what, "replicated") == 0)
         sqlite3_result_int(context, !strategy || ls_strategy_replicates(strategy));
     else if (period)
@@ -328,25 +331,24 @@ static void link_fact(sqlite3_context *context, int count, sqlite3_value **value
         sqlite3_result_double(context, link.bytes_per_s * 1e-6);
 }
 
-/* What follows from several fields: the second argument is a place in ls_results_derived. */
-static void row_derived(sqlite3_context *context, int count, sqlite3_value **value)
+/* row_figure(row, name): what follows from several fields; see results_db.h. */
+static void row_figure(sqlite3_context *context, int count, sqlite3_value **value)
 {
     const json_t *row = parsed_row(context, value[0], 0);
-    const size_t which = (size_t)sqlite3_value_int(value[1]);
-    const char *name = ls_results_derived[which].name, *bound = name + 4;
+    const char *name = text_argument(value[1]), *bound = strchr(name, '_');
     ls_interval figure;
     (void)count;
     if (!row)
         return;
-    if (ls_results_derived[which].holds) {
-        sqlite3_result_int(context, ls_results_derived[which].holds(row));
+    if (*name == 'u') {
+        sqlite3_result_int(context, ls_row_is_uneven(row));
         return;
     }
     const bool known = *name == 'p'
                            ? ls_row_pace(row, &figure)
                            : ls_row_rate(row, *name == 'm' || ls_row_is_uneven(row), &figure);
-    if (*bound ? known : figure.value > 0)
-        sqlite3_result_double(context, !*bound                      ? figure.value
+    if (bound ? known : figure.value > 0)
+        sqlite3_result_double(context, !bound                       ? figure.value
                                        : strcmp(bound, "_low") == 0 ? figure.low
                                                                     : figure.high);
 }
@@ -406,7 +408,7 @@ int ls_results_attach(sqlite3 *db)
                      {"row_text", 2, row_text, NULL},
                      {"cell", 2, cell, NULL},
                      {"heading", 1, cell, NULL},
-                     {"row_derived", 2, row_derived, NULL}};
+                     {"row_figure", 2, row_figure, NULL}};
     memory *kept = calloc(1, sizeof *kept); /* for all functions; freed with machine_of */
     char *view = ls_results_view_text(true);
     int code = kept && view ? SQLITE_OK : SQLITE_NOMEM;

@@ -2,7 +2,7 @@
 /*
  * Rows of the results database; see results_db.h.
  *   Append: a transaction, synchronous=EXTRA: on return the row is on disk, and the journal removed
- * from the folder. Read: some rows at a time, without a lock while they are shown: a slow reader
+ * from the folder. Read: a row at a time, without a lock while it is shown: a slow reader
  * blocks no writer.
  */
 #include "bench/output/results_db_parts.h"
@@ -11,8 +11,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-
-enum { READ_AT_ONCE = 256 };
 
 /* ---- Rows in -------------------------------------------------------------------------------- */
 
@@ -47,10 +45,6 @@ ls_status ls_results_put(ls_results *results, const json_t *row, bool *known)
 
 ls_status ls_results_append(ls_results *results, const json_t *row)
 {
-    if (!results || !*ls_row_string(row, LS_F_id))
-        return ls_fail(
-            LS_CODE_MISSING, "results", results ? results->path : "none",
-            "the row has no id, or no file is open; open a file, and give the row an id");
     LS_TRY(ls_results_begin(results));
     return ls_results_end(results, ls_results_put(results, row, NULL));
 }
@@ -67,29 +61,23 @@ ls_status ls_results_each(ls_results *results, ls_row_visit visit, void *context
 ls_status ls_results_chosen(ls_results *results, ls_row_visit visit, void *context)
 {
     sqlite3_stmt *statement;
-    int64_t last = 0, number[READ_AT_ONCE];
     bool more = true;
     LS_TRY(ls_results_prepare(results,
                               "SELECT place, number, row FROM chosen JOIN main.rows"
-                              " ON rows.rowid = number WHERE place > ? ORDER BY place",
+                              " ON rows.rowid = number WHERE place > ? ORDER BY place LIMIT 1",
                               &statement));
     ls_status status = LS_OK;
-    while (more && !status) {
-        json_auto_t *rows = json_array();
-        sqlite3_bind_int64(statement, 1, last);
-        for (size_t i = 0; i < READ_AT_ONCE && !status; i++) {
-            status = ls_results_step(results, statement, &more);
-            if (status || !more)
-                break;
-            last = sqlite3_column_int64(statement, 0);
-            number[i] = sqlite3_column_int64(statement, 1);
-            if (json_array_append_new(rows, json_loads(ls_results_text(statement, 2), 0, NULL)) < 0)
-                status =
-                    ls_results_refuse(results->path, "is damaged: a row in it is not valid JSON");
-        }
-        sqlite3_reset(statement); /* no lock while rows are shown */
-        for (size_t i = 0; i < json_array_size(rows) && !status; i++)
-            status = visit(context, number[i], json_array_get(rows, i));
+    for (int64_t place = 0; more && !status;) {
+        sqlite3_bind_int64(statement, 1, place);
+        status = ls_results_step(results, statement, &more);
+        place = sqlite3_column_int64(statement, 0);
+        const int64_t number = sqlite3_column_int64(statement, 1);
+        json_auto_t *row = json_loads(ls_results_text(statement, 2), 0, NULL);
+        if (!status && more && !row)
+            status = ls_results_refuse(results->path, "is damaged: a row in it is not valid JSON");
+        sqlite3_reset(statement); /* no lock while the row is shown */
+        if (!status && more)
+            status = visit(context, number, row);
     }
     sqlite3_finalize(statement);
     return status;
@@ -115,12 +103,10 @@ ls_status ls_results_collect(void *array, int64_t number, const json_t *row)
     return LS_OK;
 }
 
-/* The value of a column; NULL if there is none. Equal objects, as the cases of rows, are parsed
- * once. */
-static json_t *value_at(sqlite3_stmt *statement, int column, bool is_json, json_t *known)
+/* The value of a column; NULL if there is none. */
+static json_t *value_at(sqlite3_stmt *statement, int column, bool is_json)
 {
     const char *text = ls_results_text(statement, column);
-    json_t *value = json_object_get(known, text);
     switch (sqlite3_column_type(statement, column)) {
     case SQLITE_NULL:
         return NULL;
@@ -129,15 +115,8 @@ static json_t *value_at(sqlite3_stmt *statement, int column, bool is_json, json_
     case SQLITE_FLOAT:
         return json_real(sqlite3_column_double(statement, column));
     default:
-        if (!is_json)
-            return json_string(text);
+        return is_json ? json_loads(text, JSON_DECODE_ANY, NULL) : json_string(text);
     }
-    if (value)
-        return json_incref(value);
-    value = json_loads(text, JSON_DECODE_ANY, NULL);
-    if (json_is_object(value))
-        json_object_set(known, text, value);
-    return value;
 }
 
 /* Binds the members of `values` to the parameters of their names. */
@@ -162,7 +141,6 @@ static void bind_values(sqlite3_stmt *statement, const json_t *values)
 
 static ls_status add_objects(ls_results *results, sqlite3_stmt *statement, json_t *out)
 {
-    json_auto_t *known = json_object();
     bool more;
     for (;;) {
         LS_TRY(ls_results_step(results, statement, &more));
@@ -173,7 +151,7 @@ static ls_status add_objects(ls_results *results, sqlite3_stmt *statement, json_
             char name[64];
             snprintf(name, sizeof name, "%s", sqlite3_column_name(statement, i));
             char *end = strstr(name, ":json");
-            json_t *value = value_at(statement, i, end, known);
+            json_t *value = value_at(statement, i, end);
             if (end)
                 *end = 0;
             if (value)
@@ -199,35 +177,15 @@ ls_status ls_results_query(ls_results *results, const char *sql, const json_t *v
     }
 }
 
-/* "last~2": how many before the last. */
-static ls_status read_last(const char *name, int64_t *out)
-{
-    *out = 0;
-    if (!name[4] || (name[4] == '~' && ls_parse_integer(name + 5, 0, 1000000000, out)))
-        return LS_OK;
-    return ls_fail(LS_CODE_USAGE, "row", name,
-                   "is not an id; give an id, last, or last~N for the row N before the last");
-}
-
-/* Neither is there one, nor are there several. */
-static ls_status refuse_name(ls_results *results, const char *name, bool by_time, bool several)
-{
-    int64_t rows;
-    LS_TRY(ls_results_ask(results, "SELECT count(*) FROM main.rows", &rows));
-    if (by_time)
-        return ls_fail(LS_CODE_MISSING, "row", name,
-                       "there are only %lld rows; lockstep results list shows them",
-                       (long long)rows);
-    if (several)
-        return ls_fail(LS_CODE_USAGE, "row", name,
-                       "several ids in %s begin like this; give more characters", results->path);
-    return ls_fail(LS_CODE_MISSING, "row", name, "not in %s; lockstep results list shows the ids",
-                   results->path);
-}
-
 ls_status ls_results_find(ls_results *results, const char *name, json_t **out)
 {
-    const bool by_time = strncmp(name, "last", 4) == 0;
+    static const char by_time[] = "SELECT rowid AS number, row AS \"row:json\", 1 AS whole"
+                                  " FROM main.rows ORDER BY timestamp DESC, rowid DESC"
+                                  " LIMIT 1 OFFSET :before";
+    static const char by_id[] = "SELECT rowid AS number, row AS \"row:json\", id = :name AS whole"
+                                " FROM main.rows WHERE substr(id, 1, length(:name)) = :name"
+                                " ORDER BY whole DESC LIMIT 2";
+    const bool last = strncmp(name, "last", 4) == 0;
     int64_t before = 0;
     int whole = 0;
     json_t *row = NULL;
@@ -235,19 +193,18 @@ ls_status ls_results_find(ls_results *results, const char *name, json_t **out)
     *out = NULL;
     if (!*name)
         return ls_fail(LS_CODE_USAGE, "row", "''", "an empty id; lockstep results list shows ids");
-    if (by_time)
-        LS_TRY(read_last(name, &before));
+    if (last && name[4] && (name[4] != '~' || !ls_parse_integer(name + 5, 0, 1000000000, &before)))
+        return ls_fail(LS_CODE_USAGE, "row", name,
+                       "is not an id; give an id, last, or last~N for the row N before the last");
     json_auto_t *values = json_pack("{s:s,s:I}", "name", name, "before", (json_int_t)before);
-    LS_TRY(ls_results_query(
-        results,
-        by_time ? "SELECT rowid AS number, row AS \"row:json\", 1 AS whole FROM main.rows"
-                  " ORDER BY timestamp DESC, rowid DESC LIMIT 1 OFFSET :before"
-                : "SELECT rowid AS number, row AS \"row:json\", id = :name AS whole FROM main.rows"
-                  " WHERE substr(id, 1, length(:name)) = :name ORDER BY whole DESC LIMIT 2",
-        values, found));
+    LS_TRY(ls_results_query(results, last ? by_time : by_id, values, found));
     json_unpack(json_array_get(found, 0), "{s:i,s:o}", "whole", &whole, "row", &row);
-    if (json_array_size(found) == 0 || (json_array_size(found) > 1 && !whole))
-        return refuse_name(results, name, by_time, json_array_size(found));
+    if (json_array_size(found) == 0)
+        return ls_fail(LS_CODE_MISSING, "row", name,
+                       "not in %s; lockstep results list shows the ids", results->path);
+    if (json_array_size(found) > 1 && !whole)
+        return ls_fail(LS_CODE_USAGE, "row", name,
+                       "several ids in %s begin like this; give more characters", results->path);
     if (!json_is_object(row))
         return ls_results_refuse(results->path, "is damaged: a row in it is not valid JSON");
     *out = json_incref(json_array_get(found, 0));

@@ -9,7 +9,6 @@
  * objects, which a row made elsewhere may have, are left out: SQLite would end the whole query at
  * them.
  */
-#include "bench/output/format.h"
 #include "bench/output/results_db_parts.h"
 #include "bench/output/row_keys.h"
 #include "bench/rows/fields.h"
@@ -58,20 +57,21 @@ static void put_column(FILE *sql, const char *path)
 }
 
 /* What follows from several fields; see results_db.h. */
-const ls_derived ls_results_derived[] = {{"pace", NULL},
-                                         {"pace_low", NULL},
-                                         {"pace_high", NULL},
-                                         {"rate", NULL},
-                                         {"rate_low", NULL},
-                                         {"rate_high", NULL},
-                                         {"mean", NULL},
-                                         {"mean_low", NULL},
-                                         {"mean_high", NULL},
-                                         {"uneven", ls_row_is_uneven},
-                                         {"is_bad", ls_row_is_bad},
-                                         {"is_predicted", ls_row_is_predicted},
-                                         {"is_noisy", ls_row_is_noisy},
-                                         {"is_candidate", ls_row_is_candidate}};
+static const char derived[] =
+    ", json_array_length(row,'$.case.devices') AS devices"
+    ", row_figure(row,'pace') AS pace, row_figure(row,'pace_low') AS pace_low"
+    ", row_figure(row,'pace_high') AS pace_high, row_figure(row,'rate') AS rate"
+    ", row_figure(row,'rate_low') AS rate_low, row_figure(row,'rate_high') AS rate_high"
+    ", row_figure(row,'mean') AS mean, row_figure(row,'mean_low') AS mean_low"
+    ", row_figure(row,'mean_high') AS mean_high, row_figure(row,'uneven') AS uneven"
+    ", coalesce(json_type(row,'$.result.status')='text'"
+    " AND row->>'$.result.status' NOT IN ('ok',''),0) AS is_bad"
+    ", EXISTS(SELECT 1 FROM json_each(row,'$.result.warnings') WHERE value='predicted')"
+    " AS is_predicted"
+    ", EXISTS(SELECT 1 FROM json_each(row,'$.result.warnings') WHERE value='noisy') AS is_noisy"
+    ", coalesce(json_type(row,'$.peer'),'null')='null' AND NOT "
+    "coalesce(strategy_fact(row->>'$.case.strategy','alone'),0)"
+    " AS is_candidate";
 
 char *ls_results_view_text(bool own)
 {
@@ -80,16 +80,14 @@ char *ls_results_view_text(bool own)
     FILE *sql = open_memstream(&text, &size);
     if (!sql)
         return NULL;
-    fputs(own ? "CREATE TEMP VIEW IF NOT EXISTS v AS SELECT rowid AS number, row,"
-                " json_array_length(row,'$.case.devices') AS devices"
+    fputs(own ? "CREATE TEMP VIEW IF NOT EXISTS v AS SELECT rowid AS number, row"
               : LS_RESULTS_VIEW_MARK "SELECT rowid AS number",
           sql);
+    fputs(own ? derived : "", sql);
     for (const char *const *path = ls_row_paths(); *path; path++) {
         fputs(",\n", sql);
         put_column(sql, *path);
     }
-    for (size_t i = 0; own && i < sizeof ls_results_derived / sizeof *ls_results_derived; i++)
-        fprintf(sql, ", row_derived(row, %zu) AS %s", i, ls_results_derived[i].name);
     fputs(own ? " FROM main.rows" : " FROM rows", sql);
     if (fclose(sql) == 0)
         return text;

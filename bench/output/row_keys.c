@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keys; see row_keys.h. All paths are visited once: an exact path matches; otherwise paths that end
- * in the name are counted and listed. For an unknown name, candidates are the paths that contain it
- * or its last part, or begin as it does; without any, some frequent keys.
+ * Keys; see row_keys.h. All paths are visited once: the best fit counts. For an unknown name, the
+ * candidates are listed: the paths that contain it or its last part, or begin as it does; without
+ * any, some frequent keys.
  */
 #include "bench/output/row_keys.h"
 
 #include "bench/rows/fields.h"
+#include "common/base/escape.h"
 #include "common/data/data.h"
 #include "impl/strategy.h"
 
@@ -80,15 +81,8 @@ const ls_declared_option *ls_row_declared(const char *path)
 
 /* ---- Keys ----------------------------------------------------------------------------------- */
 
-static void list(char text[LIST_SIZE], size_t *count, const char *path)
-{
-    const size_t used = strlen(text);
-    if (*count < LISTED)
-        snprintf(text + used, LIST_SIZE - used, "%s%s", used ? ", " : "", path);
-    if (*count == LISTED)
-        snprintf(text + used, LIST_SIZE - used, ", ...");
-    (*count)++;
-}
+/* How well a name fits a path. */
+typedef enum fit { NONE, NEAR, ENDING, WHOLE, HEADING, FITS } fit;
 
 static const char *last_part(const char *path)
 {
@@ -96,81 +90,71 @@ static const char *last_part(const char *path)
     return dot ? dot + 1 : path;
 }
 
-/* Whether the field has that heading, of "a|b". */
-static bool has_heading(const ls_field *field, const char *name)
+/* Whether the name is a heading of the field, of "a|b". */
+static bool has_heading(const char *path, const char *name)
 {
+    const ls_field *field = ls_field_find(path);
     const size_t wanted = strlen(name);
-    const char *at = field->heading;
+    const char *at = field ? field->heading : NULL;
     for (; at && (strcspn(at, "|") != wanted || strncmp(at, name, wanted) != 0); at++)
         if (!(at = strchr(at, '|')))
             return false;
     return at;
 }
 
-/* The name as a path: of a heading; of an option, which is a field of `case`; or unchanged. */
-static void name_path(char name[PATH_SIZE])
+/* Whether the name is that of an option, which is a field of `case`. */
+static bool is_option(const char *path, const char *name)
 {
-    for (size_t i = 0; i < LS_FIELDS; i++)
-        if (has_heading(&ls_fields[i], name)) {
-            snprintf(name, PATH_SIZE, "%s", ls_fields[i].path);
-            return;
-        }
-    char field[PATH_SIZE] = "case.";
-    snprintf(field + 5, sizeof field - 5, "%.*s", PATH_SIZE - 6, name);
-    for (char *c = field; *c; c++)
-        *c = *c == '-' ? '_' : *c;
-    for (const char *const *path = ls_row_paths(); *path; path++)
-        if (strcmp(*path, field) == 0)
-            snprintf(name, PATH_SIZE, "%s", field);
+    char field[PATH_SIZE];
+    return strncmp(path, "case.", 5) == 0 && strlen(name) < sizeof field &&
+           strcmp(path + 5, ls_declared_field(name, field)) == 0;
 }
 
-/* Whether the name's parts are the path's last ones. */
-static bool ends_in(const char *path, const char *name)
-{
-    const size_t length = strlen(path), end = strlen(name);
-    return end > 0 && length > end && path[length - end - 1] == '.' &&
-           strcmp(path + length - end, name) == 0;
-}
-
-/* Whether an unknown name might mean this path: it has the name's last part, or begins like it. */
-static bool is_near(const char *path, const char *name)
+/* A near path has the name's last part, or begins like it. */
+static fit fit_of(const char *path, const char *name)
 {
     const char *wanted = last_part(name), *has = last_part(path);
+    const size_t length = strlen(path), end = strlen(name);
     size_t same = 0;
+    if (has_heading(path, name))
+        return HEADING;
+    if (is_option(path, name) || strcmp(path, name) == 0)
+        return WHOLE;
+    if (end > 0 && length > end && path[length - end - 1] == '.' &&
+        strcmp(path + length - end, name) == 0 && !ls_field_group_of(path, LS_GROUP_BY_PATH))
+        return ENDING;
     while (wanted[same] && wanted[same] == has[same])
         same++;
-    return *wanted && (strstr(path, wanted) || (same >= 3 && same + 3 >= strlen(wanted)));
+    return *wanted && (strstr(path, wanted) || (same >= 3 && same + 3 >= strlen(wanted))) ? NEAR
+                                                                                          : NONE;
 }
 
 ls_status ls_row_key_find(const char *option, const char *name, size_t length, const char **out)
 {
-    char text[PATH_SIZE], ending_list[LIST_SIZE] = "", near_list[LIST_SIZE] = "";
-    size_t ending = 0, near_ones = 0;
-    const char *found = NULL;
+    char text[PATH_SIZE], list[FITS][LIST_SIZE] = {""};
+    size_t count[FITS] = {0};
+    fit best = NONE;
     snprintf(text, sizeof text, "%.*s", (int)(length < sizeof text ? length : sizeof text), name);
-    name_path(text);
     for (const char *const *path = ls_row_paths(); *path; path++) {
-        const bool whole = strcmp(*path, text) == 0;
-        if (whole || (ends_in(*path, text) && !ls_field_group_of(*path, LS_GROUP_BY_PATH))) {
-            found = *path;
-            ending = whole ? 0 : ending;
-            list(ending_list, &ending, *path);
-            if (whole)
-                break;
-        } else if (is_near(*path, text)) {
-            list(near_list, &near_ones, *path);
+        const fit fits = fit_of(*path, text);
+        const size_t listed = count[fits]++;
+        if (listed < LISTED)
+            ls_text_add(list[fits], LIST_SIZE, "%s%s", listed ? ", " : "", *path);
+        else if (listed == LISTED)
+            ls_text_add(list[fits], LIST_SIZE, ", ...");
+        if (fits > best) {
+            best = fits;
+            *out = *path;
         }
     }
-    if (ending == 1) {
-        *out = found;
+    if (best >= WHOLE || count[ENDING] == 1)
         return LS_OK;
-    }
-    if (ending > 1)
+    if (best == ENDING)
         return ls_fail(LS_CODE_USAGE, option, text, "several keys end like this; give one of %s",
-                       ending_list);
+                       list[ENDING]);
     return ls_fail(LS_CODE_USAGE, option, *text ? text : "''", "unknown key; %s%s",
-                   near_ones ? "near are: " : "valid are the columns of --format csv, such as ",
-                   near_ones ? near_list
-                             : "case.model, case.strategy, case.devices, time.step_ms.median, "
-                               "time.samples_per_s, result.status, label, provenance.commit");
+                   best == NEAR ? "near are: " : "valid are the columns of --format csv, such as ",
+                   best == NEAR ? list[NEAR]
+                                : "case.model, case.strategy, case.devices, time.step_ms.median, "
+                                  "time.samples_per_s, result.status, label, provenance.commit");
 }

@@ -24,35 +24,20 @@ static const char *why_no_row(const json_t *row)
     return NULL;
 }
 
-/* Whether the text may be the beginning of a JSON text: all of it is read, up to a cut character.
- */
-static bool is_cut(const json_error_t *error, size_t length)
-{
-    return json_error_code(error) != json_error_end_of_input_expected &&
-           (size_t)error->position + 3 >= length;
-}
-
-static ls_status read_lines(const char *what, FILE *stream, const char *path, bool *unfinished,
-                            ls_row_visit visit, void *context)
+static ls_status read_lines(const char *what, FILE *stream, const char *path, ls_row_visit visit,
+                            void *context)
 {
     char *line = NULL, where[64];
     size_t capacity = 0;
     int64_t number = 0;
     ssize_t length;
     ls_status status = LS_OK;
-    bool any = false; /* rows so far */
     while (!status && (length = getline(&line, &capacity, stream)) >= 0) {
-        json_error_t error;
         number++;
         if (strspn(line, " \t\r\n") == (size_t)length)
             continue;
-        json_t *row = json_loadb(line, (size_t)length, 0, &error);
+        json_auto_t *row = json_loadb(line, (size_t)length, 0, NULL);
         const char *why = row ? why_no_row(row) : "is not JSON";
-        if (!row && unfinished && any && line[length - 1] != '\n' &&
-            is_cut(&error, (size_t)length)) {
-            *unfinished = true;
-            break;
-        }
         snprintf(where, sizeof where, "line %lld", (long long)number);
         if (why)
             status = ls_status_within(what, path,
@@ -62,8 +47,6 @@ static ls_status read_lines(const char *what, FILE *stream, const char *path, bo
                                               why));
         else
             status = visit(context, number, row);
-        any = true;
-        json_decref(row);
     }
     free(line);
     if (!status && !feof(stream)) /* too long a line is not an error of the stream */
@@ -80,8 +63,7 @@ static ls_status read_results(const char *path, ls_row_visit visit, void *contex
     return status;
 }
 
-ls_status ls_rows_each(const char *what, const char *path, bool *unfinished, ls_row_visit visit,
-                       void *context)
+ls_status ls_rows_each(const char *what, const char *path, ls_row_visit visit, void *context)
 {
     char start[16] = "", inside[4096];
     struct stat facts;
@@ -95,33 +77,30 @@ ls_status ls_rows_each(const char *what, const char *path, bool *unfinished, ls_
                           memcmp(start, "SQLite format 3", sizeof start) == 0;
     rewind(stream);
     ls_status status = database ? read_results(path, visit, context)
-                                : read_lines(what, stream, path, unfinished, visit, context);
+                                : read_lines(what, stream, path, visit, context);
     fclose(stream);
     return status;
 }
 
 typedef struct loading {
     ls_results *into;
-    size_t added, there;
+    size_t *counts; /* added, known */
 } loading;
 
 static ls_status add(void *context, int64_t number, const json_t *row)
 {
-    loading *load = context;
+    const loading *load = context;
     bool known;
     (void)number;
     LS_TRY(ls_results_put(load->into, row, &known));
-    ++*(known ? &load->there : &load->added);
+    load->counts[known]++;
     return LS_OK;
 }
 
-ls_status ls_results_load(ls_results *results, const char *what, const char *path, bool *unfinished,
-                          size_t counts[2])
+ls_status ls_results_load(ls_results *results, const char *what, const char *path, size_t counts[2])
 {
-    loading load = {.into = results};
+    loading load = {results, counts};
+    memset(counts, 0, 2 * sizeof *counts);
     LS_TRY(ls_results_begin(results));
-    LS_TRY(ls_results_end(results, ls_rows_each(what, path, unfinished, add, &load)));
-    if (counts)
-        memcpy(counts, (size_t[]){load.added, load.there}, 2 * sizeof *counts);
-    return LS_OK;
+    return ls_results_end(results, ls_rows_each(what, path, add, &load));
 }

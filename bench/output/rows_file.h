@@ -10,15 +10,11 @@
 #define LS_ROWS_NAME "rows.jsonl" /**< in a report's folder */
 
 /** Visits every row; a last line needs no line feed. LS_CODE_MISSING, about `what`, if the file
- * cannot be read, or a line (which it names) is not a row of this schema. So is the beginning of a
- * row at the end of a file, unless the caller only looks at what there is: then *unfinished is set,
- * if whole rows stand before it, for it is still being written. Whoever keeps or judges rows passes
- * NULL. */
-ls_status ls_rows_each(const char *what, const char *path, bool *unfinished, ls_row_visit visit,
-                       void *context);
+ * cannot be read, or a line (which it names) is not a row of this schema. */
+ls_status ls_rows_each(const char *what, const char *path, ls_row_visit visit, void *context);
 
 /** Adds the rows of a file to one in memory: JSON lines, a database, or a report's folder; as
- * ls_rows_each. A row whose id is known is skipped. counts, which may be NULL, gets how many rows
- * were added and how many were known. */
-ls_status ls_results_load(ls_results *results, const char *what, const char *path, bool *unfinished,
+ * ls_rows_each. A row whose id is known is skipped. counts: how many rows were added, how many were
+ * known. */
+ls_status ls_results_load(ls_results *results, const char *what, const char *path,
                           size_t counts[2]);

@@ -55,7 +55,7 @@ static ls_status read_side(const ls_regress_task *task, int side, ls_regress *re
     json_auto_t *rows = json_array();
     bool any = false;
     strict.fixed_steps = true;
-    LS_TRY(ls_rows_each("regress", task->side[side], NULL, ls_results_collect, rows));
+    LS_TRY(ls_rows_each("regress", task->side[side], ls_results_collect, rows));
     LS_TRY(ls_regress_add(regress, &strict, side, rows));
     for (size_t i = 0; i < regress->count; i++) {
         const ls_regress_case *one = &regress->cases[i];

@@ -26,7 +26,6 @@ typedef struct ls_report_options {
     bool bare;           /**< PDFs have neither title nor footer: a paper has a caption */
     double letters;      /**< printed points of their letters; 0 means 6.2 */
     const char *url;     /**< where the report or the project is, for BibTeX; NULL means nowhere */
-    const json_t *notes; /**< texts: what was not read, and why */
 } ls_report_options;
 
 /** Borrows the rows (an array, oldest first), which are chosen in `results` (results_db.h).

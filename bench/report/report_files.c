@@ -72,7 +72,7 @@ ls_status ls_report_write(ls_results *results, const json_t *rows, const ls_repo
 {
     LS_TRY(ls_folder_make("--out", options->out));
     clear_folder(options->out);
-    json_auto_t *left_out = json_copy((json_t *)(size_t)options->notes);
+    json_auto_t *left_out = json_array();
     json_auto_t *figures = NULL, *values = json_object();
     ls_page page = {results, rows, left_out, options};
     LS_TRY(ls_page_open(&page, NULL));

@@ -17,7 +17,7 @@ ls_status ls_results_import(ls_results_task *task)
     size_t counts[2];
     if (ls_same_file(path, task->file))
         return ls_fail(LS_CODE_USAGE, "import", path, "is the file to import into; give another");
-    LS_TRY(ls_results_load(task->results, "import", path, NULL, counts));
+    LS_TRY(ls_results_load(task->results, "import", path, counts));
     fprintf(ls_output(), "%zu rows imported, %zu were there already\n", counts[0], counts[1]);
     return LS_OK;
 }

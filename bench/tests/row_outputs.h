@@ -408,7 +408,7 @@ static inline void check_picture(const json_t *figure)
 static inline void check_report(const json_t *rows, const char *against, const char *folder)
 {
     json_t *left_out = json_array();
-    const ls_report_options options = {.out = folder, .against = against, .notes = left_out};
+    const ls_report_options options = {.out = folder, .against = against};
     json_t *figures = NULL;
     ls_results *results = NULL;
     REQUIRE("memory", "", !ls_results_of_rows(rows, &results));

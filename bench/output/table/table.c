@@ -249,15 +249,13 @@ static void print_shared(const ls_writer *writer, const json_t *shared, FILE *st
 
 /* Prints a cell after `owed` blanks; returns the blanks owed before the next one, so that no line
  * ends in blanks. */
-static int print_cell(FILE *stream, const ls_table_column *column, const char *cell, bool red,
-                      int owed)
+static int print_cell(FILE *stream, const ls_table_column *column, const char *cell, int owed)
 {
     const int length = ls_text_width(cell),
               blanks = length < column->width ? column->width - length : 0;
     if (length == 0)
         return owed + blanks + 1;
-    fprintf(stream, "%*s%s%s%s", owed + (column->is.right ? blanks : 0), "", red ? "\033[31m" : "",
-            cell, red ? "\033[0m" : "");
+    fprintf(stream, "%*s%s", owed + (column->is.right ? blanks : 0), "", cell);
     return 1 + (column->is.right ? 0 : blanks);
 }
 
@@ -270,15 +268,13 @@ static void print_line(const ls_writer *writer, const ls_table *table, const jso
     int owed = 0;
     for (size_t c = 0; c < table->count; c++) {
         const ls_table_column *column = &table->column[c];
-        const char *cell = row ? column->cell[number] : column->is.title;
-        const bool bad = row && ((column->is.cell == LS_CELL_STATUS && ls_row_is_bad(row)) ||
-                                 (column->is.cell == LS_CELL_GATE && strcmp(cell, "failed") == 0));
+        const char *cell = row ? ls_table_cell(column, number) : column->is.title;
         if (column->shown && markdown) {
             fputs("| ", stream);
             ls_escape_put(stream, cell, SIZE_MAX, LS_ESCAPE_MARKDOWN);
             fputs(*cell ? " " : "", stream);
         } else if (column->shown) {
-            owed = print_cell(stream, column, cell, bad && writer->colour, owed);
+            owed = print_cell(stream, column, cell, owed);
         }
     }
     if (markdown) {
@@ -352,7 +348,9 @@ static void lay_out(ls_writer *writer, ls_table *table, const ls_columns *column
         column->width = column->is.width;
         column->shown = again ? writer->widths[c] : column->shown || c < columns->fixed;
         column->shown &= column->is.drop != LS_DROP_ALWAYS;
-        char *cell = *column->cell;
+        char *cell = column->cell ? *column->cell : NULL;
+        if (!cell)
+            continue;
         if (!column->is.right)
             ls_text_shorten(cell, column->width);
         else if (column->is.cell == LS_CELL_FIGURE) /* as a bandwidth of a busy machine */
@@ -375,23 +373,13 @@ static void lay_out(ls_writer *writer, ls_table *table, const ls_columns *column
     }
 }
 
-/* After printing rows, keeps only the groups needed by the lines below the table. */
+/* Printed rows are kept for the lines below the table, if there are any. */
 static void end_kept(ls_writer *writer, const ls_columns *columns)
 {
-    static const ls_group_number groups[] = {LS_G_case, LS_G_result, LS_G_time, LS_G_equivalence,
-                                             LS_G_micro};
-    const bool said = columns->ranks || columns->compares || columns->fixed || !writer->deferred;
     if (!writer->ended)
         writer->ended = json_array();
-    for (size_t i = 0; said && i < json_array_size(writer->kept); i++) {
-        const json_t *row = json_array_get(writer->kept, i);
-        json_t *slim = json_object();
-        for (size_t g = 0; g < sizeof groups / sizeof *groups; g++)
-            if (ls_row_group(row, groups[g]))
-                json_object_set(slim, ls_field_groups[groups[g]].path,
-                                ls_row_group(row, groups[g]));
-        json_array_append_new(writer->ended, slim);
-    }
+    if (columns->ranks || columns->compares || columns->fixed || !writer->deferred)
+        json_array_extend(writer->ended, writer->kept);
     json_array_clear(writer->kept);
 }
 
@@ -406,21 +394,20 @@ void ls_table_flush(ls_writer *writer)
         add_case(writer, ls_row_group(json_array_get(writer->kept, i), LS_G_case), "printed");
     writer->uneven |= ls_rows_are_uneven(writer->kept);
     part_options(writer, options, shared);
-    ls_table *table = ls_table_make(writer, columns, options, shows_mean(writer));
-    if (table) {
-        if (!markdown)
-            lay_out(writer, table, columns);
-        print_head(writer, table, markdown ? NULL : shared);
-        for (size_t i = 0; i < table->rows; i++)
-            print_line(writer, table, json_array_get(writer->kept, i), i, writer->stream);
-        print_shared_warnings(writer, table);
-        if (!writer->dropped)
-            writer->dropped = json_object();
-        for (size_t c = 0; c < table->count && !markdown && !columns->fixed; c++)
-            if (!table->column[c].shown && !table->column[c].empty)
-                json_object_set_new(writer->dropped, table->column[c].is.title, json_true());
-    }
-    ls_table_free(table);
+    ls_table table;
+    ls_table_make(writer, columns, options, shows_mean(writer), &table);
+    if (!markdown)
+        lay_out(writer, &table, columns);
+    print_head(writer, &table, markdown ? NULL : shared);
+    for (size_t i = 0; i < table.rows; i++)
+        print_line(writer, &table, json_array_get(writer->kept, i), i, writer->stream);
+    print_shared_warnings(writer, &table);
+    if (!writer->dropped)
+        writer->dropped = json_object();
+    for (size_t c = 0; c < table.count && !markdown && !columns->fixed; c++)
+        if (!table.column[c].shown && table.column[c].rank != LS_RANK_EMPTY)
+            json_object_set_new(writer->dropped, table.column[c].is.title, json_true());
+    ls_table_free(&table);
     end_kept(writer, columns);
 }
 

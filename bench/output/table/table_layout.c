@@ -18,7 +18,7 @@
 enum { SHORTEST_TEXT = 8, SHORTEST_TITLE = 14 };
 
 /* Ranks; those of figures are their `drop`. */
-enum { STAYS = -9, TELLING = -2, OPTION = -1, TOLD_TWICE = 4, SAYS_NOTHING = 9, EMPTY = 1000 };
+enum { STAYS = -9, TELLING = -2, OPTION = -1, TOLD_TWICE = 4, SAYS_NOTHING = 9 };
 
 /* What is done in turn: columns above the rank go; then texts are truncated. */
 static const struct {
@@ -28,47 +28,48 @@ static const struct {
 
 /* ---- Columns -------------------------------------------------------------------------------- */
 
-static void free_cells(ls_table_column *column, size_t rows)
-{
-    for (size_t r = 0; column->cell && r < rows; r++)
-        free(column->cell[r]);
-    free(column->cell);
-}
-
-/* Fills the cells of all rows. False: out of memory. */
-static bool fill(const ls_table *table, ls_table_column *column)
+/* Fills the cells of columns `first` to `end` - 1, row by row, since the values of a row are near
+ * each other in memory. Without memory a cell is empty. */
+static void fill(const ls_table *table, size_t first, size_t end)
 {
     char cell[LS_CELL_SIZE];
-    column->cell = calloc(table->rows + 1, sizeof *column->cell);
-    column->width = ls_text_width(column->is.title);
-    column->empty = true;
-    bool numbers = column->option || column->is.cell == LS_CELL_VALUE;
-    for (size_t r = 0; column->cell && r < table->rows; r++) {
-        const json_t *row = json_array_get(table->of, r);
-        if (column->is.cell == LS_CELL_STATUS)
-            ls_status_write(row, table->shared, cell);
-        else
-            ls_cell_write(&column->is, row, cell);
-        if (!(column->cell[r] = strdup(cell)))
-            return false;
-        const int width = ls_text_width(cell);
-        column->width = width > column->width ? width : column->width;
-        column->empty &= width == 0;
-        numbers = numbers && strspn(cell, "0123456789.e+-") == strlen(cell);
+    for (size_t r = 0; r < table->rows; r++)
+        for (size_t c = first; c < end; c++) {
+            ls_table_column *column = &table->column[c];
+            const json_t *row = json_array_get(table->of, r);
+            if (column->is.cell == LS_CELL_STATUS)
+                ls_status_write(row, table->shared, cell);
+            else
+                ls_cell_write(&column->is, row, cell);
+            if (column->cell) {
+                free(column->cell[r]);
+                column->cell[r] = strdup(cell);
+            }
+        }
+    for (size_t c = first; c < end; c++) {
+        ls_table_column *column = &table->column[c];
+        bool numbers = column->option || column->is.cell == LS_CELL_VALUE, empty = true;
+        column->width = ls_text_width(column->is.title);
+        for (size_t r = 0; r < table->rows; r++) {
+            const char *text = ls_table_cell(column, r);
+            const int width = ls_text_width(text);
+            column->width = width > column->width ? width : column->width;
+            empty &= width == 0;
+            numbers = numbers && strspn(text, "0123456789.e+-") == strlen(text);
+        }
+        column->is.right |= numbers;
+        column->rank = empty && column->is.drop != LS_DROP_NEVER ? LS_RANK_EMPTY
+                       : column->telling                         ? TELLING
+                       : column->option                          ? OPTION
+                       : column->is.drop > 0                     ? column->is.drop
+                                                                 : STAYS;
+        column->shown = column->rank != LS_RANK_EMPTY;
     }
-    column->shown = !column->empty;
-    column->is.right |= numbers;
-    column->rank = column->empty && column->is.drop != LS_DROP_NEVER ? EMPTY
-                   : column->telling                                 ? TELLING
-                   : column->option                                  ? OPTION
-                   : column->is.drop > 0                             ? column->is.drop
-                                                                     : STAYS;
-    return column->cell;
 }
 
 /* Adds a column: that one, or of a field (its width, drop and title, if given, are that one's), or
  * of an option. */
-static bool add(ls_table *table, const ls_column *given, const char *path, const json_t *option,
+static void add(ls_table *table, const ls_column *given, const char *path, const json_t *option,
                 const json_t *swept)
 {
     ls_table_column *column = &table->column[table->count++];
@@ -87,7 +88,7 @@ static bool add(ls_table *table, const ls_column *given, const char *path, const
     }
     column->option = option;
     column->is.right &= !option; /* rows of other programs may have texts: the cells decide */
-    return fill(table, column);
+    column->cell = calloc(table->rows + 1, sizeof *column->cell);
 }
 
 static bool is_given(const ls_columns *columns, const char *group, const char *name)
@@ -102,49 +103,48 @@ static bool is_given(const ls_columns *columns, const char *group, const char *n
     return false;
 }
 
-ls_table *ls_table_make(const ls_writer *writer, const ls_columns *given, const json_t *options,
-                        bool mean)
+void ls_table_make(const ls_writer *writer, const ls_columns *given, const json_t *options,
+                   bool mean, ls_table *out)
 {
     const char *label = ls_fields[LS_F_label].path;
     const size_t most = given->count + json_array_size(options) + 1;
-    ls_table *table = calloc(1, sizeof *table);
-    bool ok = table && (table->column = calloc(most, sizeof *table->column));
-    if (ok) {
-        table->rows = json_array_size(writer->kept);
-        table->of = writer->kept;
-        ok = !writer->format->markdown || given->alone || is_given(given, "", label) ||
-             add(table, NULL, label, NULL, NULL);
-    }
-    for (size_t i = 0; ok && i <= given->count; i++) {
+    *out = (ls_table){.column = calloc(most, sizeof *out->column),
+                      .rows = json_array_size(writer->kept),
+                      .of = writer->kept};
+    if (!out->column)
+        return;
+    if (writer->format->markdown && !given->alone && !is_given(given, "", label))
+        add(out, NULL, label, NULL, NULL);
+    for (size_t i = 0; i <= given->count; i++) {
         const bool here = i == given->leading && !given->alone && !given->fixed;
-        for (size_t o = 0; ok && here && o < json_array_size(options); o++) {
-            const json_t *option = json_array_get(options, o);
-            ok = is_given(given, "case.", ls_option_name(option)) ||
-                 add(table, NULL, NULL, option, writer->swept);
-        }
-        if (!ok || i == given->count)
-            continue;
+        for (size_t o = 0; here && o < json_array_size(options); o++)
+            if (!is_given(given, "case.", ls_option_name(json_array_get(options, o))))
+                add(out, NULL, NULL, json_array_get(options, o), writer->swept);
+        if (i == given->count)
+            break;
         const ls_column *one = &given->column[i];
         const bool by_mean = mean && one->of == LS_F_time_samples_per_s;
-        ok = add(table, one, ls_fields[by_mean ? LS_F_time_samples_per_s_mean : one->of].path, NULL,
-                 NULL);
-        table->column[table->count - 1].shown |= given->alone;
+        add(out, one, ls_fields[by_mean ? LS_F_time_samples_per_s_mean : one->of].path, NULL, NULL);
     }
-    if (ok)
-        return table;
-    ls_table_free(table);
-    return NULL;
+    fill(out, 0, out->count);
+    for (size_t c = 0; c < out->count; c++)
+        out->column[c].shown |= given->alone;
 }
 
 void ls_table_free(ls_table *table)
 {
-    for (size_t c = 0; table && c < table->count; c++)
-        free_cells(&table->column[c], table->rows);
-    if (table) {
-        free(table->column);
-        json_decref(table->shared);
+    for (size_t c = 0; c < table->count; c++) {
+        for (size_t r = 0; table->column[c].cell && r < table->rows; r++)
+            free(table->column[c].cell[r]);
+        free(table->column[c].cell);
     }
-    free(table);
+    free(table->column);
+    json_decref(table->shared);
+}
+
+const char *ls_table_cell(const ls_table_column *column, size_t row)
+{
+    return column->cell && column->cell[row] ? column->cell[row] : "";
 }
 
 int ls_table_width(const ls_table *table)
@@ -169,10 +169,8 @@ void ls_table_share_warnings(ls_table *table)
             json_object_set_new(table->shared, warning, json_true());
     }
     for (size_t c = 0; json_object_size(table->shared) && c < table->count; c++)
-        if (table->column[c].is.cell == LS_CELL_STATUS) {
-            free_cells(&table->column[c], table->rows);
-            fill(table, &table->column[c]);
-        }
+        if (table->column[c].is.cell == LS_CELL_STATUS)
+            fill(table, c, c + 1);
 }
 
 /* ---- What fits ------------------------------------------------------------------------------ */
@@ -190,8 +188,10 @@ static size_t count_names(const ls_table *table)
     size_t count = 0;
     for (size_t c = 0; names && c < table->count; c++) {
         const ls_table_column *column = &table->column[c];
-        for (size_t r = 0; column->option && column->rank < 0 && r < table->rows; r++)
-            names[r] = 31 * names[r] + ls_hash64(column->cell[r], strlen(column->cell[r]));
+        for (size_t r = 0; column->option && column->rank < 0 && r < table->rows; r++) {
+            const char *cell = ls_table_cell(column, r);
+            names[r] = 31 * names[r] + ls_hash64(cell, strlen(cell));
+        }
     }
     if (names)
         qsort(names, table->rows, sizeof *names, compare_names);
@@ -206,9 +206,10 @@ static bool has_one_value(const ls_table *table, const ls_table_column *column)
 {
     const char *value = "";
     for (size_t r = 0; r < table->rows; r++) {
-        if (*value && *column->cell[r] && strcmp(column->cell[r], value) != 0)
+        const char *cell = ls_table_cell(column, r);
+        if (*value && *cell && strcmp(cell, value) != 0)
             return false;
-        value = *value ? value : column->cell[r];
+        value = *value ? value : cell;
     }
     return true;
 }
@@ -257,8 +258,9 @@ static void narrow(ls_table *table, ls_table_column *column, int width)
     const int most = width > title ? width : title;
     if (column->width <= most || column->is.right)
         return;
-    for (size_t r = 0; r < table->rows; r++)
-        (column->option ? ls_text_squeeze : ls_text_shorten)(column->cell[r], most);
+    for (size_t r = 0; column->cell && r < table->rows; r++)
+        if (column->cell[r])
+            (column->option ? ls_text_squeeze : ls_text_shorten)(column->cell[r], most);
     column->width = most;
 }
 
@@ -267,7 +269,7 @@ static void narrow_title(const ls_table *table, ls_table_column *column, int wid
 {
     int cells = width > SHORTEST_TITLE ? width : SHORTEST_TITLE;
     for (size_t r = 0; r < table->rows; r++) {
-        const int cell = ls_text_width(column->cell[r]);
+        const int cell = ls_text_width(ls_table_cell(column, r));
         cells = cell > cells ? cell : cells;
     }
     if (column->is.title != column->title || column->width <= cells)

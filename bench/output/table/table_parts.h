@@ -23,15 +23,17 @@ static inline const char *ls_option_name(const json_t *option)
 
 /* ---- Layout (table_layout.c) ---------------------------------------------------------------- */
 
+/** The rank of a column that is empty in all rows. */
+enum { LS_RANK_EMPTY = 1000 };
+
 typedef struct ls_table_column {
     ls_column is;
     char title[LS_TITLE_SIZE], path[80]; /**< where `is` does not have separate texts */
-    char **cell;                         /**< [rows] */
+    char **cell;                         /**< [rows]; see ls_table_cell */
     int width;                           /**< of the widest, title included */
     bool option;
     bool follows; /**< an option that by default follows from others */
     bool telling; /**< an option dropped late: its field says so, or it was swept */
-    bool empty;   /**< in all rows */
     bool shown;
     int rank; /**< the highest goes first (table_layout.c) */
 } ls_table_column;
@@ -44,12 +46,15 @@ typedef struct ls_table {
     bool ranked;      /**< options have ranks */
 } ls_table;
 
-/** The kept rows as a table; `options` (of ls_options_of) get columns, unless `columns` are alone.
- * `mean`: it has samples per second of the mean, not of the median step. Empty columns are hidden,
- * unless they are alone. NULL if memory is short. */
-ls_table *ls_table_make(const ls_writer *writer, const ls_columns *columns, const json_t *options,
-                        bool mean);
+/** The kept rows as a table, to be freed; `options` (of ls_options_of) get columns, unless
+ * `columns` are alone. `mean`: it has samples per second of the mean, not of the median step. Empty
+ * columns are hidden, unless they are alone. */
+void ls_table_make(const ls_writer *writer, const ls_columns *columns, const json_t *options,
+                   bool mean, ls_table *out);
 void ls_table_free(ls_table *table);
+
+/** The text of a row; "" where memory is short. */
+const char *ls_table_cell(const ls_table_column *column, size_t row);
 
 /** Width of the shown columns, with a blank between them. */
 int ls_table_width(const ls_table *table);

@@ -38,7 +38,7 @@ static json_t *swept; /* options of the next table's cases that are asked to dif
 
 /* Prints these rows (takes ownership) at a width, with a flush after every `group` rows. */
 static char *table_of(json_t **rows, size_t count, int width, size_t group,
-                      const ls_columns *columns, bool colour)
+                      const ls_columns *columns)
 {
     const ls_format *format;
     ls_writer *writer;
@@ -53,7 +53,6 @@ static char *table_of(json_t **rows, size_t count, int width, size_t group,
     ls_writer_expect(writer, cases, swept);
     swept = NULL;
     writer->width = width;
-    writer->colour = colour;
     if (columns)
         writer->columns = columns;
     for (size_t i = 0; i < count; i++) {

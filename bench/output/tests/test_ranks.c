@@ -7,12 +7,12 @@ static void table_ranks(void **state)
     (void)state;
     json_t *near[] = {made_row("single", 1, 2.0, 0.03, "ok"), made_row("towers", 1, 1.0, 0.2, "ok"),
                       made_row("mirrored", 1, 1.1, 0.1, "ok")};
-    char *text = table_of(near, 3, 80, 3, NULL, false);
+    char *text = table_of(near, 3, 80, 3, NULL);
     assert_non_null(strstr(text, "\nfastest: towers; within the noise of it: mirrored\n"));
     free(text);
     json_t *twice[] = {made_row("zero", 1, 1.0, 0.1, "ok"), made_row("zero", 1, 1.02, 0.1, "ok"),
                        made_row("mirrored", 1, 1.011, 0.1, "ok")};
-    text = table_of(twice, 3, 80, 3, NULL, false);
+    text = table_of(twice, 3, 80, 3, NULL);
     assert_non_null(strstr(text, "\nfastest: zero; within the noise of it: mirrored\n"));
     free(text);
     /* A noisy row's name says it, of repeats that of any. */
@@ -20,13 +20,13 @@ static void table_ranks(void **state)
                        made_row("mirrored", 1, 2.0, 0.01, "ok")};
     json_object_set_new(json_object_get(noisy[1], "result"), "warnings",
                         json_pack("[s,s]", "short", "noisy"));
-    text = table_of(noisy, 3, 120, 3, NULL, false);
+    text = table_of(noisy, 3, 120, 3, NULL);
     assert_non_null(strstr(text, "\nfastest: zero (noisy), 2.00 times as fast as the next ("));
     assert_non_null(strstr(text, "), mirrored\n"));
     free(text);
     json_t *bad[] = {made_row("single", 1, 2.0, 0.03, "ok"),
                      made_row("towers", 1, 1.0, 0.2, "failed")};
-    text = table_of(bad, 2, 80, 2, NULL, false);
+    text = table_of(bad, 2, 80, 2, NULL);
     assert_null(strstr(text, "fastest")); /* a single row has none */
     free(text);
     json_t *models[] = {
@@ -34,7 +34,7 @@ static void table_ranks(void **state)
         made_row("single", 1, 2.0, 0.01, "ok"), made_row("towers", 1, 4.0, 0.01, "ok")};
     for (size_t i = 2; i < 4; i++)
         json_object_set_new(json_object_get(models[i], "case"), "model", json_string("cnn"));
-    text = table_of(models, 4, 80, 4, NULL, false);
+    text = table_of(models, 4, 80, 4, NULL);
     assert_non_null(strstr(text, "\nfastest of mlp: towers, 2.00 times"));
     assert_non_null(strstr(text, "\nfastest of cnn: single, 2.00 times"));
     free(text);
@@ -47,7 +47,7 @@ static void table_ranks(void **state)
         json_object_set_new(group, "seed", json_integer(9007199254740992 + (json_int_t)i));
         json_object_set_new(group, "lr", i ? json_integer(1) : json_real(1.0));
     }
-    text = table_of(other, 2, 200, 2, NULL, false);
+    text = table_of(other, 2, 200, 2, NULL);
     assert_non_null(strstr(text,
                            "\nfastest: mirrored optimizer adam seed 9007199254740993, 2.00 times "
                            "as fast as the next (1.96 to 2.05), single optimizer sgd seed "
@@ -66,7 +66,7 @@ static void what_follows_is_said_if_it_tells(void **state)
             json_object_set_new(json_object_get(rows[i], "case"), "bucket_bytes",
                                 json_integer(i + 1));
         }
-        char *text = table_of(rows, 2, 200, 2, NULL, false);
+        char *text = table_of(rows, 2, 200, 2, NULL);
         const char *line = strstr(text, "\nfastest: ");
         assert_non_null(line);
         assert_true((strstr(line, "bucket-bytes 2, 2.00 times") != NULL) == alone);
@@ -85,7 +85,7 @@ static void environments_rank_apart(void **state)
         made_row("single", 1, 0.1, 0.01, "ok")};
     for (size_t i = 2; i < 4; i++)
         json_object_set_new(json_object_get(rows[i], "case"), "link", json_string("latency=1us"));
-    char *text = table_of(rows, 5, 120, 5, NULL, false);
+    char *text = table_of(rows, 5, 120, 5, NULL);
     assert_non_null(strstr(text, "\nfastest of link none, 2 cpu: mirrored, 2.00 times"));
     assert_non_null(strstr(text, "\nfastest of link latency=1us, 4 cpu: towers, 2.00 times"));
     assert_null(strstr(text, "single 1"));
@@ -107,7 +107,7 @@ static char *table_of_groups(const double ms[4], bool baselines)
             json_object_update_new(time, json_pack("{s:f,s:[f,f]}", "speedup", speedup,
                                                    "speedup_ci95", 0.98 * speedup, 1.02 * speedup));
     }
-    return table_of(rows, 4, 120, 4, NULL, false);
+    return table_of(rows, 4, 120, 4, NULL);
 }
 
 /* Groups ran one after the other: their cases are compared by each group's own baseline, or not. */
@@ -136,7 +136,7 @@ static void unequal_are_not_ranked(void **state)
     json_t *rows[] = {made_row("independent", 2, 1.0, 0.01, "ok"),
                       made_row("mirrored", 2, 2.0, 0.01, "ok"),
                       made_row("towers", 2, 4.0, 0.01, "ok")};
-    char *text = table_of(rows, 3, 200, 3, NULL, false);
+    char *text = table_of(rows, 3, 200, 3, NULL);
     assert_non_null(strstr(text,
                            "\nfastest: mirrored, 2.00 times as fast as the next (1.97 to 2.03), "
                            "towers; not meant to be equal to single, so not ranked: "
@@ -144,7 +144,7 @@ static void unequal_are_not_ranked(void **state)
     free(text);
     json_t *alike[] = {made_row("independent", 2, 2.0, 0.01, "ok"),
                        made_row("mirrored", 2, 2.0, 0.01, "ok")};
-    text = table_of(alike, 2, 200, 2, NULL, false);
+    text = table_of(alike, 2, 200, 2, NULL);
     assert_non_null(strstr(text, "\nfastest: mirrored; not meant to be equal to single, so not "
                                  "ranked: independent (1.00 times as fast)\n"));
     free(text);
@@ -159,7 +159,7 @@ static void repeats_are_one_case(void **state)
     for (size_t i = 0; i < 4; i++)
         rows[i] = made_row(i ? "towers" : "single", 1, ms[i], 0.01, "ok");
     json_object_set_new(json_object_get(rows[2], "result"), "warnings", json_pack("[s]", "noisy"));
-    char *text = table_of(rows, 4, 200, 4, NULL, false);
+    char *text = table_of(rows, 4, 200, 4, NULL);
     assert_non_null(strstr(text, "\nfastest: towers (noisy), 3.20 times as fast as the next ("));
     assert_non_null(strstr(text, "), single\n"));
     free(text);
@@ -172,7 +172,7 @@ static void one_step_is_not_ranked(void **state)
     (void)state;
     json_t *none[] = {made_row("single", 1, 2.0, 0, "ok"), made_row("towers", 1, 1.0, 0, "ok")};
     json_object_del(step_of(none[1]), "ci95");
-    char *text = table_of(none, 2, 100, 2, NULL, false);
+    char *text = table_of(none, 2, 100, 2, NULL);
     assert_non_null(strstr(text, "\nfastest: cannot be told; without an interval, so not ranked: "
                                  "towers, single\n"));
     assert_null(strstr(text, "±"));
@@ -180,7 +180,7 @@ static void one_step_is_not_ranked(void **state)
     json_t *some[] = {made_row("single", 1, 2.0, 0.01, "ok"),
                       made_row("towers", 1, 3.0, 0.01, "ok"),
                       made_row("mirrored", 1, 1.0, 0, "ok")};
-    text = table_of(some, 3, 200, 3, NULL, false);
+    text = table_of(some, 3, 200, 3, NULL);
     assert_non_null(strstr(text,
                            "\nfastest: single, 1.50 times as fast as the next (1.48 to 1.52), "
                            "towers; without an interval, so not ranked: mirrored\n"));
@@ -198,7 +198,7 @@ static void uneven_steps_rank_by_the_mean(void **state)
                                json_pack("{s:f,s:[f,f]}", "samples_per_s_mean", rate[i],
                                          "samples_per_s_mean_ci95", rate[i] * 0.9, rate[i] * 1.1));
     json_object_set_new(json_object_get(rows[1], "case"), "ps_mode", json_string("async"));
-    char *text = table_of(rows, 2, 120, 2, NULL, false);
+    char *text = table_of(rows, 2, 120, 2, NULL);
     assert_non_null(strstr(text, " mean samples/s "));
     assert_non_null(strstr(text, "100000"));
     assert_non_null(strstr(text,

@@ -21,7 +21,7 @@ static void table_shares(void **state)
     json_object_set_new(json_object_get(rows[1], "result"), "warnings", json_pack("[s]", "noisy"));
     json_object_set_new(json_object_get(rows[1], "time"), "speedup", json_real(2.0));
     json_object_set_new(json_object_get(rows[1], "time"), "efficiency", json_real(0.9951));
-    char *text = table_of(rows, 2, 120, 2, NULL, false);
+    char *text = table_of(rows, 2, 120, 2, NULL);
     assert_table(text,
                  "model mlp, data synthetic, batch 256\n"
                  "strategy devices bucket-bytes step ms     ± samples/s speed-up  eff    loss "
@@ -59,7 +59,7 @@ static void table_fits(void **state)
     for (size_t s = 0; s < sizeof steps / sizeof *steps; s++) {
         json_t *rows[] = {made_row("single", 1, 2.0, 0.01, "ok"),
                           made_row("mirrored", 2, 1.0, 0.02, "ok")};
-        char *text = table_of(rows, 2, steps[s].width, 2, NULL, false);
+        char *text = table_of(rows, 2, steps[s].width, 2, NULL);
         char *head = strstr(text, "\nstrategy");
         assert_non_null(head);
         char *line = strndup(head + 1, strcspn(head + 1, "\n"));
@@ -77,7 +77,7 @@ static void table_fits(void **state)
                                         "with_one_word_that_is_longer_than_any_line_has_room_for"));
         json_object_set_new(json_object_get(rows[1], "result"), "warnings",
                             json_pack("[s,s,s]", "oversubscribed", "noisy", "skewed"));
-        char *text = table_of(rows, 2, width, 2, NULL, false);
+        char *text = table_of(rows, 2, width, 2, NULL);
         if (longest(text) > width)
             fail_msg("at %d characters a line has %d:\n%s", width, longest(text), text);
         free(text);
@@ -94,7 +94,7 @@ static void the_status_is_cut(void **state)
         json_object_set_new(json_object_get(rows[i], "result"), "warnings",
                             json_pack("[s,i,s,s]", i ? "oversubscribed" : "oversubscriber", 7,
                                       i ? "autocorrelated" : "autocorrelates", "short"));
-    char *text = table_of(rows, 2, 60, 2, NULL, false);
+    char *text = table_of(rows, 2, 60, 2, NULL);
     assert_table(text, "model mlp, data synthetic, batch 256\n"
                        "strategy devices step ms    ± status\n"
                        "single   1 cpu     2.000 1.0% ok, oversubscriber, autocorr..\n"
@@ -115,7 +115,7 @@ static void shared_warnings_are_said_once(void **state)
                             json_pack("[s,s,s]", "oversubscribed", "short", "skewed"));
         json_object_set_new(json_object_get(rows[1], "result"), "warnings",
                             json_pack("[s,s,s,s]", "oversubscribed", "noisy", "skewed", "shorter"));
-        char *text = table_of(rows, 2, width, 2, NULL, false);
+        char *text = table_of(rows, 2, width, 2, NULL);
         if (width > 100)
             assert_non_null(strstr(text, " ok, noisy, oversubscribed, skewed, shorter\n"));
         else
@@ -142,7 +142,7 @@ static void speedup_stays(void **state)
         json_object_set_new(rows[i], "pipeline",
                             json_pack("{s:f,s:f}", "bubble", 0.2, "bubble_equal", 0.25));
     }
-    char *text = table_of(rows, 2, 60, 2, NULL, false);
+    char *text = table_of(rows, 2, 60, 2, NULL);
     if (!strstr(text, "\nstrategy step ms     ± speed-up  eff idle if equal status\n"))
         fail_msg("%s", text);
     free(text);
@@ -155,7 +155,7 @@ static void table_groups(void **state)
     json_t *rows[] = {made_row("single", 1, 2.0, 0.01, "ok"),
                       made_row("single", 1, 3.0, 0.01, "ok"),
                       made_row("towers", 1, 2.1, 0.01, "ok")};
-    char *text = table_of(rows, 3, 80, 1, NULL, false);
+    char *text = table_of(rows, 3, 80, 1, NULL);
     assert_non_null(strstr(text, "strategy step ms"));
     assert_null(strstr(strstr(text, "strategy step ms") + 1, "strategy step ms"));
     const char *second = strstr(text, "3.000");
@@ -176,7 +176,7 @@ static void wide_intervals_are_words(void **state)
         json_array_set_new(json_object_get(step_of(rows[0]), "ci95"), 0, json_real(1e-3));
         json_array_set_new(json_object_get(step_of(rows[0]), "ci95"), 1,
                            json_real(1e-3 + 4 * cells[i].half));
-        char *text = table_of(rows, 1, 100, 1, NULL, false);
+        char *text = table_of(rows, 1, 100, 1, NULL);
         if (!strstr(text, cells[i].cell))
             fail_msg("half an interval of %g is not '%s':\n%s", cells[i].half, cells[i].cell, text);
         free(text);
@@ -190,13 +190,13 @@ static void table_lacks(void **state)
     json_t *alike[] = {made_row("mirrored", 1, 2.0, 0.01, "ok"),
                        made_row("mirrored", 1, 1.0, 0.01, "ok")};
     json_object_set_new(json_object_get(alike[1], "case"), "link", json_string("latency=1us"));
-    char *text = table_of(alike, 2, 80, 2, NULL, false);
+    char *text = table_of(alike, 2, 80, 2, NULL);
     assert_non_null(strstr(text, "\nlink        step ms"));
     free(text);
     json_t *other[] = {made_row("single", 1, 2.0, 0.01, "ok"),
                        made_row("mirrored", 1, 1.0, 0.01, "ok")};
     json_object_set_new(json_object_get(other[1], "case"), "link", json_string("latency=1us"));
-    text = table_of(other, 2, 120, 2, NULL, false);
+    text = table_of(other, 2, 120, 2, NULL);
     assert_non_null(strstr(text, ", link latency=1us"));
     assert_non_null(strstr(text, "\nstrategy step ms"));
     free(text);
@@ -213,7 +213,7 @@ static void long_values_still_differ(void **state)
         rows[i] = made_row("mirrored", 2, 2.0, 0.01, "ok");
         json_object_set_new(json_object_get(rows[i], "case"), "link", json_string(link));
     }
-    char *text = table_of(rows, 3, 80, 3, NULL, false);
+    char *text = table_of(rows, 3, 80, 3, NULL);
     assert_non_null(strstr(text, "\nlatency=200u..dwidth=1GB/s "));
     assert_non_null(strstr(text, "\nlatency=200u..dwidth=3GB/s "));
     free(text);
@@ -237,7 +237,7 @@ static void swept_options_stay(void **state)
             json_object_set_new(group, "micro_splits", json_integer(2));
     }
     swept = json_pack("{s:b,s:b,s:b}", "hybrid_inner", 1, "hybrid_outer", 1, "zero_stage", 1);
-    char *text = table_of(rows, 5, 80, 5, NULL, false);
+    char *text = table_of(rows, 5, 80, 5, NULL);
     assert_non_null(strstr(text, "\nhybrid-inner    hybrid-outer zero-stage step ms"));
     free(text);
 }
@@ -254,7 +254,7 @@ static void options_stay_longer_than_the_rate(void **state)
                                json_pack("{s:s,s:f,s:i}", "optimizer", i ? "adam" : "sgd", "lr",
                                          i ? 0.001 : 0.1, "bucket_bytes", i));
     }
-    char *text = table_of(rows, 2, 40, 2, NULL, false);
+    char *text = table_of(rows, 2, 40, 2, NULL);
     if (!strstr(text, "\noptimizer    lr step ms     ± status\n"))
         fail_msg("%s", text);
     free(text);
@@ -274,25 +274,12 @@ static void a_table_has_one_rate(void **state)
         for (int i = 0; i < 2 && known; i++)
             json_object_set_new(json_object_get(rows[i], "time"), "samples_per_s_mean",
                                 json_real(100e3 + i));
-        char *text = table_of(rows, 2, 100, 2, &columns, false);
+        char *text = table_of(rows, 2, 100, 2, &columns);
         assert_non_null(strstr(text, known ? "\nstrategy mean samples/s\nsingle           100000\n"
                                              "ps               100001\n"
                                            : "\nstrategy samples/s\nsingle      128000\n"));
         free(text);
     }
-}
-
-static void table_colours(void **state)
-{
-    (void)state;
-    json_t *rows[] = {made_row("single", 1, 2.0, 0.01, "ok"),
-                      made_row("towers", 1, 1.0, 0.01, "failed")};
-    char *text = table_of(rows, 2, 80, 2, NULL, true);
-    const char *red = strstr(text, "\033[31mfailed\033[0m\n");
-    assert_non_null(red);
-    assert_null(strstr(red + 5, "\033[31m"));
-    assert_ptr_equal(strstr(text, "\033[31m"), red);
-    free(text);
 }
 
 /* What was compared, in words; the drift is labelled as not judged. */
@@ -305,7 +292,7 @@ static void table_compares(void **state)
         json_object_update_new(json_object_get(rows[i], "equivalence"),
                                json_pack("{s:i,s:f,s:f,s:f}", "steps", 12, "max_rel", 0.52,
                                          "gradient_rel", 1e-7, "bound", 0.02));
-    char *text = table_of(rows, 3, 200, 3, &ls_verify_columns, false);
+    char *text = table_of(rows, 3, 200, 3, &ls_verify_columns);
     assert_non_null(strstr(text, "compared  gradient     drift"));
     assert_non_null(strstr(text, "\ntowers, ps, bounded: after each of 12 steps the bits of an "
                                  "oracle"));
@@ -334,7 +321,7 @@ static void columns_are_chosen(void **state)
     assert_null(ls_chosen_read("loss_last,strategy,time.step_ms.median", &chosen));
     json_t *rows[] = {made_row("single", 1, 2.0, 0.01, "ok"),
                       made_row("towers", 1, 1.0 / 3, 0.01, "ok")};
-    char *text = table_of(rows, 2, 80, 2, &chosen.columns, false);
+    char *text = table_of(rows, 2, 80, 2, &chosen.columns);
     assert_non_null(strstr(text, "\nloss_last strategy time.step_ms.median\n"
                                  "      0.5 single                     2\n"
                                  "      0.5 towers              0.333333\n"));
@@ -344,7 +331,7 @@ static void columns_are_chosen(void **state)
     json_t *shares = json_pack("{s:{s:f,s:f},s:{s:f},s:{s:f},s:{s:f}}", "time", "efficiency", 0.314,
                                "mfu", 0.25, "pipeline", "bubble", 0.5, "train", "accuracy", 0.75,
                                "equivalence", "bound", 0.02);
-    text = table_of(&shares, 1, 80, 1, &chosen.columns, false);
+    text = table_of(&shares, 1, 80, 1, &chosen.columns);
     assert_non_null(strstr(text, "efficiency mfu idle accuracy equivalence.bound\n"
                                  "31%        25% 50%  0.7500                0.02\n"));
     free(text);
@@ -353,7 +340,7 @@ static void columns_are_chosen(void **state)
         ls_chosen_read("digest,train.accuracy,time.step_ms.median,loss_last,grade,mfu", &chosen));
     json_t *again[] = {made_row("single", 1, 2.0, 0.01, "ok"),
                        made_row("towers", 1, 1.0 / 3, 0.01, "ok")};
-    text = table_of(again, 2, 30, 2, &chosen.columns, false);
+    text = table_of(again, 2, 30, 2, &chosen.columns);
     for (size_t i = 0; i < chosen.columns.count; i++)
         assert_non_null(strstr(text, chosen.title[i]));
     assert_null(strstr(text, "no room for"));
@@ -370,7 +357,7 @@ static void columns_of_micro_keep_their_width(void **state)
                             "kernel", "halving-doubl", "shape", i ? "in place" : "out of place",
                             "size_bytes", 67108864, "count", 16777216, "time_us", 1234567.0,
                             "algbw_gbs", 0.0012987, "busbw_gbs", 0.0002, "wrong", 0);
-    char *text = table_of(rows, 2, 80, 2, NULL, false);
+    char *text = table_of(rows, 2, 80, 2, NULL);
     assert_non_null(strstr(text, "\n67108864 halving-doubl  1234567 0.0013 0.0002     0"
                                  "  1234567 0.0013 0.0002     0\n"));
     free(text);
@@ -387,7 +374,6 @@ int main(void)
         cmocka_unit_test(swept_options_stay),
         cmocka_unit_test(options_stay_longer_than_the_rate),
         cmocka_unit_test(a_table_has_one_rate),
-        cmocka_unit_test(table_colours),
         cmocka_unit_test(table_compares),
         cmocka_unit_test(columns_are_chosen),
         cmocka_unit_test(the_status_is_cut),

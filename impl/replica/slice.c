@@ -88,7 +88,7 @@ static int slots(const ls_slice_options *o, int chunk)
 ls_status ls_slice_feed(ls_slice *s, int64_t piece, size_t index, int slot)
 {
     ls_replica_part part = {.first = (uint64_t)piece_begin(s, piece)};
-    ls_slice_divided(s, &part.divided, &part.divisor);
+    part.divisor = ls_slice_divisor(s, &part.divided);
     const int chunks = ls_slice_chunks(s), p = s->piece_count++;
     for (int c = 0; c < chunks; c++) {
         ls_act *feed;

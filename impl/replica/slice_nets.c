@@ -34,22 +34,16 @@ const size_t *ls_slice_gradients_at(const ls_slice *s, size_t level)
     return !windows ? NULL : ls_slice_node_alone(s, level) ? windows->alone_at : windows->at;
 }
 
-static uint64_t divisor_of(const ls_slice *s)
+uint64_t ls_slice_divisor(const ls_slice *s, uint64_t *first)
 {
     const ls_slice_options *o = &s->options;
+    *first = (uint64_t)o->divided;
     if (o->divisor)
         return (uint64_t)o->divisor;
-    if (o->replica->job->update.own_mean)
-        return (uint64_t)ls_slice_share(o->batch, o->number, o->count);
-    return (uint64_t)o->batch;
-}
-
-void ls_slice_divided(const ls_slice *s, uint64_t *first, uint64_t *count)
-{
-    const ls_slice_options *o = &s->options;
-    const bool own = o->replica->job->update.own_mean && !o->divisor;
-    *first = (uint64_t)(own ? ls_slice_begin(o->batch, o->number, o->count) : o->divided);
-    *count = divisor_of(s);
+    if (!o->replica->job->update.own_mean)
+        return (uint64_t)o->batch;
+    *first = (uint64_t)ls_slice_begin(o->batch, o->number, o->count);
+    return (uint64_t)ls_slice_share(o->batch, o->number, o->count);
 }
 
 /* The first net of a chunk's slot, below 0 of any, of this slice or of that whose memory it shares;
@@ -88,7 +82,7 @@ ls_status ls_slice_need_net(ls_slice *s, size_t index, int64_t rows, int chunk, 
         .nodes = ls_graph_part_nodes(r->part, r->graph, chunk),
         .kernels = r->kernels,
         .rows = rows,
-        .divisor = divisor_of(s),
+        .divisor = ls_slice_divisor(s, &(uint64_t){0}),
         .precision = r->job->kernels.precision,
         .parameters = r->windows.whole_parameters,
         .gradients = s->gradients[index],

@@ -67,8 +67,8 @@ struct ls_slice {
 
 int64_t ls_slice_piece_rows(const ls_slice *slice, int64_t piece);
 
-/** The samples [*first, *first + *count) of the batch that its pieces' sums are the mean of. */
-void ls_slice_divided(const ls_slice *slice, uint64_t *first, uint64_t *count);
+/** How many samples of the batch, from number *first on, its pieces' sums are the mean of. */
+uint64_t ls_slice_divisor(const ls_slice *slice, uint64_t *first);
 
 /** Allocates gradients and loss of a level, unless it has them; levels are allocated in order. */
 ls_status ls_slice_need_level(ls_slice *slice, size_t index);

@@ -212,7 +212,12 @@ def main():
     parser.add_argument("--list", action="store_true")
     parser.add_argument("programs", nargs=2)
     given = parser.parse_args()
-    commands = [cell for cell in compare_cells.cells(given.quick) if given.only.search(cell)]
+    commands = compare_cells.cells(given.quick)
+    listed = subprocess.run([given.programs[1], "list", "strategies"], capture_output=True, text=True, check=True).stdout
+    for name in re.findall(r"^  (\S+)", listed, re.MULTILINE):  # one that no cell names
+        if not re.search(rf"--strategy\b.*\b{name}\b", "\n".join(commands)):
+            commands.append(f"--strategy {name} --devices 1,2,3 --model mlp:784-16-10 --data synthetic:60 --batch 14 --steps 4")
+    commands = [cell for cell in commands if given.only.search(cell)]
     mpi = shutil.which("mpirun") is not None
     if given.list:
         print(*commands, sep="\n")

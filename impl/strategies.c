@@ -94,6 +94,8 @@ void ls_strategy_resolve(const ls_strategy *strategy, ls_job *job, int ranks)
     job->mesh.rest = inner_of(strategy, &job->options)->spreads.mesh.rest;
     if (strategy->average.period)
         job->update.period = (int)ls_declared_number(&job->options, strategy->average.period);
+    job->update.own_mean =
+        ls_strategy_alone(strategy) && (ls_strategy_reduces(strategy) || strategy->average.peers);
     if (strategy->resolve)
         strategy->resolve(job, ranks);
     job->exchange.gradient_wire =

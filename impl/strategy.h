@@ -162,7 +162,7 @@ static inline ls_status ls_run_gather(ls_run *run, float *parameters)
 
 /** A job in outline: what a strategy's check sees before anything is opened. */
 typedef struct ls_outline {
-    const ls_job *job;     /**< fields that follow from options; without model, data or devices */
+    const ls_job *job;     /**< what follows from options; no model, data, devices, learning rate */
     size_t devices;        /**< of each rank */
     int ranks;             /**< processes, or threads that stand for them */
     const char *allreduce; /**< "auto", or a name */

@@ -35,12 +35,6 @@ static void build(ls_step *s)
     ls_average(s);
 }
 
-static void resolve(ls_job *job, int ranks)
-{
-    (void)ranks;
-    job->update.own_mean = true;
-}
-
 /* Each replica's parameters to each of its neighbours. */
 static ls_traffic formula(const ls_step *s)
 {
@@ -53,7 +47,6 @@ const ls_strategy ls_strategy_gossip = {
     .help = "replicas that average parameters with their neighbours on a ring, not equivalent",
     .spreads = {.gradients.on[LS_MEMBER] = LS_OWN},
     .average.peers = neighbours,
-    .resolve = resolve,
     .build = build,
     .witness.formula = formula,
 };

@@ -118,7 +118,6 @@ bool ls_local_sgd_has(const ls_declared_values *values, int ranks, const ls_decl
 void ls_local_sgd_resolve(ls_job *job, int ranks)
 {
     (void)ranks;
-    job->update.own_mean = true;
     job->update.owned = (int)ls_outer_rule_of(&job->options).kind;
     job->update.fragments = (int)ls_declared_number(&job->options, &fragments);
     job->exchange.wire = (ls_wire_form)ls_declared_number(&job->options, &wire);

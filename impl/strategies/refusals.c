@@ -152,8 +152,23 @@ static ls_status check_sums(const ls_strategy *strategy, const ls_outline *o)
                    LS_REPLICA_LOSSES - 1, pieces);
 }
 
+/* Refuses a strategy that does not say a second time what the gate must know. */
+static ls_status check_witness(const ls_strategy *strategy, const ls_job *job)
+{
+    const char *missing = ls_strategy_reduces(strategy) && !strategy->witness.sum ? "witness.sum"
+                          : job->update.owned && !strategy->owns                  ? "owns"
+                          : job->update.owned && !strategy->witness.exchange ? "witness.exchange"
+                                                                             : NULL;
+    return missing ? ls_fail(LS_CODE_USAGE, "strategy", strategy->name,
+                             "has no ls_strategy.%s, which what it declares needs; set it as "
+                             "local_sgd.c does",
+                             missing)
+                   : LS_OK;
+}
+
 ls_status ls_strategy_check(const ls_strategy *strategy, const ls_outline *o)
 {
+    LS_TRY(check_witness(strategy, o->job));
     LS_TRY(check_accumulation(strategy, o));
     LS_TRY(check_wire(o));
     if (strategy->check)

@@ -40,11 +40,10 @@ double ls_message_cost(const double cost_ns[LS_SLEPT], double slept_ns)
 double ls_durations_typical(double *times, size_t count, double most)
 {
     const double limit = count ? most * ls_statistics_median(times, count) : 0;
-    double sum = 0;
     size_t taken = 0;
-    for (; taken < count && times[taken] <= limit; taken++)
-        sum += times[taken];
-    return taken ? sum / (double)taken : 0;
+    while (taken < count && times[taken] <= limit)
+        taken++;
+    return taken ? ls_statistics_mean(times, taken) : 0;
 }
 
 void ls_durations_take_exchanges(double *times, size_t count, double slept_ns, double *cost_ns,

@@ -89,12 +89,9 @@ ls_status ls_steady_from(const double *times, size_t n, size_t *out)
     free(sorted);
     LS_TRY(ls_level_changes(times, looked, changes));
     for (size_t end = 1; end < looked && end <= least; end++) {
-        double sum = 0;
         if (!changes[end])
             continue;
-        for (size_t i = first; i < end; i++)
-            sum += times[i];
-        if (fabs(sum / (double)(end - first) - rest) <= near * rest)
+        if (fabs(ls_statistics_mean(times + first, end - first) - rest) <= near * rest)
             break;
         first = end;
     }

@@ -76,11 +76,8 @@ void ls_statistics_compute(double *samples, size_t n, ls_statistics *out)
         return;
     }
     ls_statistics_sort(samples, n);
-    double sum = 0.0;
-    for (size_t i = 0; i < n; i++)
-        sum += samples[i];
     *out = (ls_statistics){
-        .mean = sum / (double)n,
+        .mean = ls_statistics_mean(samples, n),
         .median = ls_statistics_quantile(samples, n, 0.5),
         .p10 = ls_statistics_quantile(samples, n, 0.1),
         .p90 = ls_statistics_quantile(samples, n, 0.9),

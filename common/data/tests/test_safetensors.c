@@ -262,7 +262,7 @@ static void test_read_refusals(void **state)
     uint64_t length = 100000001;
     write_file(path, &length, sizeof length);
     assert_int_equal(truncate(path, 200000000), 0);
-    expect_refusal(ls_tensors_read(path, &file), LS_CODE_MISSING, path, "more than 100000000");
+    expect_refusal(ls_tensors_read(path, &file), LS_CODE_MISSING, path, "more than the 100000000");
     unlink(path);
     rmdir(directory);
 }

@@ -61,7 +61,7 @@ P
 
 # shellcheck disable=SC2086
 lockstep trace ${mlp/--quiet/} --strategy pipeline --devices 2 --pipeline-microbatches 3 --out staged.json
-expect "how long each stage is idle" grep -qE '^lockstep: idle: cpu:0 [0-9]+%, cpu:1 [0-9]+%; with stages that take equal time, each would be idle for 25%$' err
+expect "how long each stage is idle" grep -qE '^lockstep: idle: cpu:0 [0-9]+%, cpu:1 [0-9]+%; if all stages took equal time, each would be idle for 25%$' err
 expect "stage, micro-batch, partner" python3 - <<'P'
 import json
 args = [(e["cat"], e["name"], e["args"]) for e in json.load(open("staged.json"))["traceEvents"] if e["ph"] == "X"]

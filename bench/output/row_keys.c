@@ -133,6 +133,7 @@ ls_status ls_row_key_find(const char *option, const char *name, size_t length, c
 {
     char text[PATH_SIZE], list[FITS][LIST_SIZE] = {""};
     size_t count[FITS] = {0};
+    const char *found = NULL;
     fit best = NONE;
     snprintf(text, sizeof text, "%.*s", (int)(length < sizeof text ? length : sizeof text), name);
     for (const char *const *path = ls_row_paths(); *path; path++) {
@@ -144,11 +145,13 @@ ls_status ls_row_key_find(const char *option, const char *name, size_t length, c
             ls_text_add(list[fits], LIST_SIZE, ", ...");
         if (fits > best) {
             best = fits;
-            *out = *path;
+            found = *path;
         }
     }
-    if (best >= WHOLE || count[ENDING] == 1)
+    if (best >= WHOLE || count[ENDING] == 1) {
+        *out = found;
         return LS_OK;
+    }
     if (best == ENDING)
         return ls_fail(LS_CODE_USAGE, option, text, "several keys end like this; give one of %s",
                        list[ENDING]);

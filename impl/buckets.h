@@ -22,7 +22,7 @@ typedef struct ls_buckets {
 typedef struct ls_bucketing {
     size_t bytes;                /**< all but the last have as many; 0: a variable; SIZE_MAX: all */
     size_t block;                /**< shares are cut between blocks of a variable; 0: anywhere */
-    int fragments;               /**< none has variables of two; 0 means one */
+    int fragments;               /**< no bucket has variables of two; 0 means one */
     const ls_graph_part *chunks; /**< NULL means one chunk */
 } ls_bucketing;
 

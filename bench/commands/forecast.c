@@ -126,11 +126,11 @@ ls_status ls_forecast_make(const ls_request *request, bool steps, ls_forecast *o
     out->workplace.progress = NULL;
     out->data_s = (double)(ls_clock_ns() - begin) * 1e-9;
     for (size_t i = 0; i < out->count; i++) {
-        ls_estimate *its = &out->cases[i].estimate;
-        const double kernels_s = its->judged ? ls_estimate_kernels(out->configs, i) : 0;
-        out->data_s -= its->looked_s; /* the rest is mostly reading */
-        its->around_s += kernels_s;
-        its->seconds += kernels_s;
+        ls_estimate *estimate = &out->cases[i].estimate;
+        const double kernels_s = estimate->judged ? ls_estimate_kernels(out->configs, i) : 0;
+        out->data_s -= estimate->looked_s; /* the rest is mostly reading */
+        estimate->around_s += kernels_s;
+        estimate->seconds += kernels_s;
     }
     return LS_OK;
 }

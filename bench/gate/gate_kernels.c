@@ -333,8 +333,8 @@ static ls_status judge(ls_workplace *workplace, const ls_plan_of_case *plan, ls_
                       k->kernels.worst, ls_gate_difference(k->kernels.max_rel, bound_of(plan), by));
     else if (!(k->precision.max_rel <= precise))
         ls_gate_wrong(gate, "precision: %s%s differs from the one computed in double %s",
-                      k->layers ? "layer by layer, the " : "the first gradient of ",
-                      k->precision.worst, ls_gate_difference(k->precision.max_rel, precise, by));
+                      k->layers ? "layer by layer, " : "the first gradient of ", k->precision.worst,
+                      ls_gate_difference(k->precision.max_rel, precise, by));
     else if (k->slope != 0 && !is_its_slope(k))
         ls_gate_wrong(gate,
                       "kernels: the first gradient is wrong: along it the loss changes %.3g times "

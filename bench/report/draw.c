@@ -216,7 +216,7 @@ ls_status ls_draw(const json_t *figures, const char *folder, ls_picture kind)
     return LS_OK;
 }
 
-/* A name could not be any: gnuplot takes one that begins with '|' for a command. */
+/* gnuplot does not get the path, since it takes one that begins with '|' for a command. */
 ls_status ls_draw_file(json_t *figure, const char *path)
 {
     const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;

@@ -47,14 +47,9 @@ static double stored(const void *memory, size_t bytes, size_t i)
 
 static bool is_above(const ls_net *net, int n, const void *y, size_t i)
 {
-    switch (ls_net_stored_bytes(&net->options, n)) {
-    case sizeof(uint16_t):
-        return ls_float_of_bf16(((const uint16_t *)y)[i]) >= FLT_MIN;
-    case sizeof(float):
-        return ((const float *)y)[i] > 0;
-    default:
-        return ((const double *)y)[i] > 0;
-    }
+    const size_t bytes = ls_net_stored_bytes(&net->options, n);
+    const double value = stored(y, bytes, i);
+    return bytes == sizeof(uint16_t) ? value >= (double)FLT_MIN : value > 0;
 }
 
 static void set(const ls_net *net, int n, size_t i, bool above)

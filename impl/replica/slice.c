@@ -146,8 +146,8 @@ static bool is_flipped(const ls_slice *s)
     return s->options.replica->job->faults.flip_replica == s->options.replica->number;
 }
 
-/* A piece's gradients that are final node by node: of an exchange alone or, of several, the last
- * one's (`adds`), which are added to the others' at once. Its loss is added, too. */
+/* When a piece's gradients are final: behind the exchange's last act; node by node, if the exchange
+ * has no other piece; or node by node, as each is added to the other pieces' sum, like the loss. */
 typedef enum final_by { BY_EXCHANGE, BY_NODE, BY_NODE_ADDED } final_by;
 
 /* Feeds the next piece, and runs its passes; pieces use the slots in turn. */

@@ -117,13 +117,11 @@ static ls_status check(const ls_outline *o)
     const int64_t places = devices / replicas, here = (int64_t)o->devices;
     if (here % places && places % here && strcmp(o->comm, "mpi") == 0)
         return ls_fail(LS_CODE_USAGE, "option", "--hybrid-replicas",
-                       "replicas of %lld devices do not fit into processes of %lld devices; one of "
-                       "the two must be a multiple of the other",
+                       "replicas of %lld devices do not fit processes of %lld; use a multiple",
                        (long long)places, (long long)here);
     if (divides(within))
-        LS_TRY(ls_refuse_library(
-            o, "sums complete gradients, but each device of hybrid has only a part",
-            "direct, ring, tree, halving-doubling, flat or auto"));
+        LS_TRY(ls_refuse_library(o, "sums complete gradients, and hybrid's devices have parts",
+                                 "direct, ring, tree, halving-doubling, flat or auto"));
     if (parts > 1) {
         LS_TRY(check_even("--hybrid-stages", "stages of a replica", parts, places));
         LS_TRY(ls_strategy_pipeline.check(o));

@@ -160,8 +160,8 @@ static ls_status check_witness(const ls_strategy *strategy, const ls_job *job)
                           : job->update.owned && !strategy->witness.exchange ? "witness.exchange"
                                                                              : NULL;
     return missing ? ls_fail(LS_CODE_USAGE, "strategy", strategy->name,
-                             "has no ls_strategy.%s, which what it declares needs; set it as "
-                             "local_sgd.c does",
+                             "its ls_strategy does not set %s, which other members require; set it "
+                             "as local_sgd.c does",
                              missing)
                    : LS_OK;
 }

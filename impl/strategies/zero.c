@@ -26,16 +26,19 @@
 enum { WINDOWS = 2, ALL = LS_ALL_WINDOWS };
 /* clang-format off */
 const ls_declared_option ls_option_zero_stage = {
-    "zero-stage", "K", "1", "", "what is divided over the replicas; 1: optimizer state; 2: gradients, too; 3: parameters, too",
+    "zero-stage", "K", "1", "", 
+    "what is divided over the replicas; 1: optimizer state; 2: gradients, too; 3: parameters, too",
     .low = 1, .high = 3, .when = "in hybrid --hybrid-inner zero or --hybrid-outer zero"};
 const ls_declared_option ls_option_zero_reshard = {
     "zero-reshard", "yes|no", "yes", "", "no: gathered parameters are kept from forward to backward",
     .type = LS_DECLARED_SWITCH, .when = "--zero-stage 3"};
 const ls_declared_option ls_option_zero_windows = {
-    "zero-windows", "W", "2", "", "most buckets of parameters that are gathered at a time (or as many as a layer needs)",
+    "zero-windows", "W", "2", "", 
+    "most buckets of parameters that are gathered at a time (or as many as a layer needs)",
     .low = 1, .high = ALL, .when = "--zero-stage 3 --zero-reshard yes"};
 const ls_declared_option ls_option_zero_accumulation = {
-    "zero-accumulation", "depth|breadth", "depth", "", "order of accumulated pieces; depth: one piece after the other; breadth: each layer for all pieces",
+    "zero-accumulation", "depth|breadth", "depth", "", 
+    "order of accumulated pieces; depth: one piece after the other; breadth: each layer for all pieces",
     .type = LS_DECLARED_WORD, .words = (const char *const[]){"depth", "breadth", NULL},
     .when = "--zero-stage 2 or 3"};
 /* clang-format on */

@@ -10,16 +10,6 @@
 #include "common/base/bf16_inline.h"
 #include "common/kernel/tests/kernel_fixture.h"
 
-static uint16_t *random_bf16(int64_t count, uint32_t seed)
-{
-    float *x = randoms(count, seed);
-    uint16_t *y = calloc((size_t)count + 1, sizeof *y);
-    for (int64_t i = 0; i < count; i++)
-        y[i] = ls_bf16_of_float(x[i]);
-    free(x);
-    return y;
-}
-
 static uint16_t *absolute_bf16(const uint16_t *x, int64_t count)
 {
     uint16_t *y = calloc((size_t)count + 1, sizeof *y);

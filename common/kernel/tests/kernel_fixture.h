@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "common/base/bf16_inline.h"
 #include "common/base/tests/must.h"
 #include "common/kernel/kernel.h"
 
@@ -120,6 +121,18 @@ static inline float *randoms(int64_t count, uint32_t seed)
     for (int64_t i = 0; i <= count; i++)
         data[i] = noise(&seed);
     return data;
+}
+
+/* As above, rounded. */
+static inline uint16_t *random_bf16(int64_t count, uint32_t seed)
+{
+    float *x = randoms(count, seed);
+    uint16_t *y = calloc((size_t)count + 1, sizeof *y);
+    assert_non_null(y);
+    for (int64_t i = 0; i < count; i++)
+        y[i] = ls_bf16_of_float(x[i]);
+    free(x);
+    return y;
 }
 
 static inline float *absolutes(const float *data, int64_t count)

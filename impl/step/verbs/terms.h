@@ -12,7 +12,7 @@ typedef struct ls_terms {
     size_t count;
     size_t slots; /**< how many were in use at once */
     struct ls_term_step {
-        bool adds; /**< slot number `from`; else the slot is set to that finished sum */
+        bool adds; /**< adds slot `from` to `slot`; else sets `slot` to finished sum `from` */
         size_t slot, from;
     } steps[3 * LS_SUBTREES]; /**< [step_count] what the latest ones taken changed */
     size_t step_count;

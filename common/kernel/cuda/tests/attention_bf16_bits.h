@@ -21,16 +21,6 @@ typedef struct attention_case {
     float *sums;
 } attention_case;
 
-static uint16_t *stored_randoms(int64_t count, uint32_t seed)
-{
-    float *x = randoms(count, seed);
-    uint16_t *y = calloc((size_t)count + 1, sizeof *y);
-    for (int64_t i = 0; i < count; i++)
-        y[i] = ls_bf16_of_float(x[i]);
-    free(x);
-    return y;
-}
-
 /* Arrays that begin `shift` elements after a multiple of 16 bytes. */
 static attention_case attention_begin(ls_attention_shape shape, int shift)
 {
@@ -38,7 +28,7 @@ static attention_case attention_begin(ls_attention_shape shape, int shift)
     uint16_t **const all[] = {&c.qkv, &c.y, &c.dy, &c.dqkv};
     for (uint32_t i = 0; i < 4; i++) {
         const int64_t count = i % 3 ? c.count : 3 * c.count;
-        uint16_t *array = stored_randoms(count + shift, i + 1);
+        uint16_t *array = random_bf16(count + shift, i + 1);
         memmove(array + shift, array, (size_t)count * sizeof *array);
         *all[i] = array + shift;
     }
@@ -246,7 +236,7 @@ static uint16_t *attend_stored_last(fixture *f, int64_t samples)
     const ls_attention_shape s = {samples, 67, 2, 48};
     const int64_t row = s.steps * s.width;
     attention_case c = attention_begin(s, 0);
-    uint16_t *last = stored_randoms(4 * row, 1);
+    uint16_t *last = random_bf16(4 * row, 1);
     memcpy(c.qkv + 3 * (c.count - row), last, (size_t)(3 * row) * sizeof *last);
     memcpy(c.dy + c.count - row, last, (size_t)row * sizeof *last);
     attend_stored(f, &c);

@@ -3,6 +3,7 @@
  * Nets: gradients against central differences in double precision, sharing, fan-out, fusing, ranges
  * that become final, memory. Layers of images and sequences: test_layers.c.
  */
+#include "common/nn/choices.h"
 #include "common/nn/net_nodes.h"
 #include "common/nn/tests/net_fixture.h"
 
@@ -246,6 +247,59 @@ static void lacking_table(void **state)
     close_all(&f);
 }
 
+static void run_passes(fixture *f)
+{
+    fill_inputs(f, 6);
+    fill_labels(f, 3);
+    must(ls_net_forward(f->net, f->queue));
+    must(ls_net_backward(f->net, f->queue));
+    must(ls_queue_sync(f->queue));
+}
+
+/* A second net compares each node's values with noted ones, and goes on with these. */
+static void values_are_compared_and_taken_over(void **state)
+{
+    static const char *const worst[] = {"output of dense0", "gradient of dense0"};
+    fixture f;
+    ls_choices choices = {.rows = ROWS};
+    (void)state;
+    open_device(&f);
+    const int hidden = add(&f, "dense", add_input(&f, 6), -1, 9);
+    add(&f, "softmax_cross_entropy", add(&f, "dense", hidden, -1, 3), -1, 0);
+    open_net(&f, ROWS);
+    ls_net_close(f.net);
+    const ls_net_options options = {.graph = f.graph,
+                                    .kernels = f.kernels,
+                                    .rows = ROWS,
+                                    .divisor = DIVISOR,
+                                    .parameters = f.parameters,
+                                    .gradients = f.gradients,
+                                    .loss = f.loss,
+                                    .choices = &choices};
+    must(ls_net_open(&options, &f.net));
+    run_passes(&f);
+    ls_net_close(f.net);
+    const double weight = *f.gradients;
+    must(ls_net_open(&options, &f.net)); /* takes over */
+    run_passes(&f);
+    assert_true(choices.distance < 1e-12); /* gradients are noted times the divisor */
+    assert_true(fabs(*f.gradients - weight) < 1e-12);
+    for (int gradient = 0; gradient < 2; gradient++) {
+        double *noted = choices.node[hidden].value[gradient], squares = 0;
+        for (int i = 0; i < ROWS * 9; i++)
+            squares += noted[i] * noted[i];
+        choices.distance = 0;
+        *noted += 10;
+        run_passes(&f);
+        *noted -= 10;
+        assert_true(fabs(choices.distance * sqrt(squares) - 10) < 1e-6);
+        assert_string_equal(choices.worst, worst[gradient]);
+    }
+    assert_true(fabs(*f.gradients - weight) > 1e-3); /* dense0's, by the changed gradient */
+    ls_choices_close(&choices);
+    close_all(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -260,6 +314,7 @@ int main(void)
         cmocka_unit_test(no_rows_give_no_gradient),
         cmocka_unit_test(refused_graphs),
         cmocka_unit_test(lacking_table),
+        cmocka_unit_test(values_are_compared_and_taken_over),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

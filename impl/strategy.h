@@ -45,9 +45,9 @@ typedef struct ls_evaluating {
     uint64_t samples; /**< the first ones of the test set; more than it has: all */
     bool outputs;     /**< whether to find ls_evaluation.outputs */
     /** Called by all processes at the same points: before the first batches, and after every
-     * *batches of each device, which the call sets. Shares failures (`mine`, whose ownership it
-     * takes), and ends the evaluation if it sets *stop. NULL if nothing is asked. */
-    ls_status (*turn)(void *context, ls_status mine, uint64_t *batches, bool *stop);
+     * *batches of each device, which the call sets. Shares failures (`own_status`, whose ownership
+     * it takes), and ends the evaluation if it sets *stop. NULL if nothing is asked. */
+    ls_status (*turn)(void *context, ls_status own_status, uint64_t *batches, bool *stop);
     /** Called after each node, where a single process evaluates; LS_CODE_INTERRUPTED ends the
      * evaluation. NULL if nothing is asked. */
     ls_status (*check)(void *context);

@@ -301,9 +301,9 @@ static ls_status end(const ls_tester *tester, ls_evaluation *out)
         const struct ls_test_outputs *o = r->test.outputs;
         uint64_t right;
         LS_TRY(ls_queue_read(r->queue, &right, r->test.correct, sizeof right));
-        const ls_evaluation mine = {
+        const ls_evaluation evaluation = {
             .right = right, .counted = o ? o->done * o->targets : 0, .outputs = o ? o->digest : 0};
-        ls_evaluation_add(&mine, out);
+        ls_evaluation_add(&evaluation, out);
         if (!tester->lent)
             LS_TRY(exchange_averages(r, true));
     }

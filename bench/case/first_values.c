@@ -134,13 +134,13 @@ static ls_status check_values(const ls_workplace *workplace, const ls_plan_of_ca
     ls_auto uint64_t *all = NULL;
     LS_TRY(ls_check_share_find(workplace->request->load, workplace->request->processes->host, comm,
                                status, &share));
-    uint64_t mine[2] = {(uint64_t)share.first};
-    status = ls_allocate("parameters", &all, (size_t)count, sizeof mine);
-    status = ls_status_first(status, check_blocks(workplace, plan, source, &share, &mine[1]));
-    LS_TRY(ls_comm_bring(comm, status, mine, sizeof mine, all));
+    uint64_t own_hash[2] = {(uint64_t)share.first};
+    status = ls_allocate("parameters", &all, (size_t)count, sizeof own_hash);
+    status = ls_status_first(status, check_blocks(workplace, plan, source, &share, &own_hash[1]));
+    LS_TRY(ls_comm_bring(comm, status, own_hash, sizeof own_hash, all));
     *hash = 0;
     for (int r = 0; r < count; r++)
-        *hash += all[2 * r] == mine[0] ? all[2 * r + 1] : 0;
+        *hash += all[2 * r] == own_hash[0] ? all[2 * r + 1] : 0;
     return LS_OK;
 }
 

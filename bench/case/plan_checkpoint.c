@@ -140,28 +140,29 @@ static void value_text(const json_t *value, char text[80])
 static ls_status compare_agreed(const ls_plan_of_case *plan, const ls_checkpoint *checkpoint)
 {
     const ls_case *c = plan->config;
-    json_auto_t *mine = ls_plan_agreed(plan);
+    json_auto_t *values = ls_plan_agreed(plan);
     const json_t *saved = json_object_get(checkpoint->manifest, "case");
     for (size_t a = 0; a < AGREED; a++) {
-        char here[80], there[80];
+        char current[80], stored[80];
         const char *member = agreed[a].member, *option = agreed[a].option;
-        value_text(json_object_get(mine, member), here);
-        value_text(json_object_get(saved, member), there);
-        if (strcmp(here, there) == 0)
+        value_text(json_object_get(values, member), current);
+        value_text(json_object_get(saved, member), stored);
+        if (strcmp(current, stored) == 0)
             continue;
         if (strcmp(member, "lr_decay_steps") == 0 && !c->lr_decay)
             return ls_fail(LS_CODE_USAGE, "option --lr-schedule", c->lr_schedule,
                            "the schedule ends after %s steps here, but after %s in the checkpoint "
                            "%s; give --lr-decay-steps %s",
-                           here, there, checkpoint->folder, there);
+                           current, stored, checkpoint->folder, stored);
         if (strcmp(member, "counts") == 0)
-            return ls_fail(LS_CODE_USAGE, "option", strcmp(here, "steps") ? "--epochs" : "--steps",
+            return ls_fail(LS_CODE_USAGE, "option",
+                           strcmp(current, "steps") ? "--epochs" : "--steps",
                            "the checkpoint %s counts %s, and this run %s; give --%s",
-                           checkpoint->folder, there, here, there);
+                           checkpoint->folder, stored, current, stored);
         return ls_fail(LS_CODE_USAGE, "option", option,
                        "%s is %s here, and %s in the checkpoint %s; use the same value, or read "
                        "only the parameters, with --load",
-                       member, here, there, checkpoint->folder);
+                       member, current, stored, checkpoint->folder);
     }
     return LS_OK;
 }
@@ -237,17 +238,17 @@ static void tell_reduction(const ls_workplace *workplace, const ls_plan_of_case 
 {
     static const char *const members[] = {"reduce", "micro_shards", "micro_splits"};
     const ls_checkpoint *checkpoint = &workplace->resumed->checkpoint;
-    json_auto_t *mine = ls_plan_written(plan);
+    json_auto_t *values = ls_plan_written(plan);
     const json_t *saved = json_object_get(checkpoint->manifest, "written");
     for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
-        char here[80], there[80];
-        value_text(json_object_get(mine, members[i]), here);
-        value_text(json_object_get(saved, members[i]), there);
-        if (strcmp(here, there) != 0 && workplace->request->processes->rank == 0)
+        char current[80], stored[80];
+        value_text(json_object_get(values, members[i]), current);
+        value_text(json_object_get(saved, members[i]), stored);
+        if (strcmp(current, stored) != 0 && workplace->request->processes->rank == 0)
             ls_log_line(&workplace->request->log, LS_LOG_NORMAL,
                         "checkpoint: %s: %s was %s and is %s here, so bits differ from a run "
                         "without interruption",
-                        checkpoint->folder, members[i], there, here);
+                        checkpoint->folder, members[i], stored, current);
     }
 }
 

@@ -296,7 +296,7 @@ static ls_status divide_model(ls_plan_of_case *plan)
 
 void ls_plan_log(const ls_workplace *workplace, const ls_plan_of_case *plan)
 {
-    const ls_placement here = placement_of(workplace), *placement = &here;
+    const ls_placement found = placement_of(workplace), *placement = &found;
     const ls_graph *graph = plan->model->graph;
     const int slices = ls_job_mesh(&plan->job).size[LS_SLICE], places = ls_job_places(&plan->job);
     for (size_t d = 0; d < plan->device_count; d++) {
@@ -322,21 +322,21 @@ static ls_status place_devices(const ls_placement *placement, const ls_processes
     const ls_case *c = plan->config;
     const bool separate =
         strcmp(c->comm, "mpi") == 0 || (strcmp(c->comm, "nccl") == 0 && processes->comm);
-    const int here = separate ? 1 : c->ranks;
+    const int local_ranks = separate ? 1 : c->ranks;
     char all[32];
     int64_t devices;
     const char *spec = c->devices;
-    if (here > 1) {
+    if (local_ranks > 1) {
         if (!ls_parse_integer(spec, 1, INT32_MAX, &devices))
             return ls_fail(
                 LS_CODE_USAGE, "option", "--devices",
                 "names devices, but every rank has its own devices; give a number of devices");
-        snprintf(all, sizeof all, "%lld", (long long)devices * here);
+        snprintf(all, sizeof all, "%lld", (long long)devices * local_ranks);
         spec = all;
     }
     LS_TRY(ls_placement_resolve(placement, NULL, spec, &plan->devices, &plan->device_count,
                                 &plan->soft_placed));
-    plan->all_devices = (int)plan->device_count * (c->ranks / here);
+    plan->all_devices = (int)plan->device_count * (c->ranks / local_ranks);
     return LS_OK;
 }
 

@@ -80,8 +80,9 @@ typedef struct ls_check_share {
     ls_comm *comm; /**< of all processes; NULL if this one is alone */
 } ls_check_share;
 
-/** Which processes have the file or folder at `path`; all call it. `mine`: as of ls_comm_bring. */
-ls_status ls_check_share_find(const char *path, int host, ls_comm *comm, ls_status mine,
+/** Which processes have the file or folder at `path`; all call it. `own_status`: as of
+ * ls_comm_bring. */
+ls_status ls_check_share_find(const char *path, int host, ls_comm *comm, ls_status own_status,
                               ls_check_share *out);
 
 /**

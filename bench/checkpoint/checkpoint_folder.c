@@ -84,7 +84,7 @@ static ls_status list_steps(const char *folder, bool complete, steps *out)
     return status;
 }
 
-ls_status ls_check_share_find(const char *path, int host, ls_comm *comm, ls_status mine,
+ls_status ls_check_share_find(const char *path, int host, ls_comm *comm, ls_status own_status,
                               ls_check_share *out)
 {
     const int count = comm ? comm->size : 1, me = comm ? comm->rank : 0;
@@ -95,9 +95,10 @@ ls_status ls_check_share_find(const char *path, int host, ls_comm *comm, ls_stat
         own[2] = (uint64_t)is.st_ino;
     }
     *out = (ls_check_share){.first = me, .comm = comm};
-    mine = ls_status_first(mine, ls_allocate(ls_checkpoint_what, &all, (size_t)count, sizeof own));
-    mine = ls_comm_bring(comm, mine, own, sizeof own, all);
-    for (int r = 0; r < count && !mine; r++) {
+    own_status = ls_status_first(own_status,
+                                 ls_allocate(ls_checkpoint_what, &all, (size_t)count, sizeof own));
+    own_status = ls_comm_bring(comm, own_status, own, sizeof own, all);
+    for (int r = 0; r < count && !own_status; r++) {
         if (memcmp(&all[3 * r], own, sizeof own) != 0)
             continue;
         out->first = r < out->first ? r : out->first;
@@ -105,7 +106,7 @@ ls_status ls_check_share_find(const char *path, int host, ls_comm *comm, ls_stat
         out->shares++;
     }
     free(all);
-    return mine;
+    return own_status;
 }
 
 ls_status ls_checkpoint_find(const char *path, char **out)

@@ -209,14 +209,14 @@ static ls_status flush_shards(ls_checkpoint_writing *w)
 static ls_status bring_digests(ls_checkpoint_writing *w, ls_status status)
 {
     const size_t n = (size_t)ls_job_processes(w->job), each = sizeof w->shards->digest;
-    ls_auto char *mine = NULL, *all = NULL;
+    ls_auto char *digests = NULL, *all = NULL;
     if (!status)
-        status = ls_allocate(ls_checkpoint_what, &mine, w->count, each);
+        status = ls_allocate(ls_checkpoint_what, &digests, w->count, each);
     if (!status)
         status = ls_allocate(ls_checkpoint_what, &all, n * w->count, each);
     for (size_t i = 0; i < w->count && !status; i++)
-        memcpy(mine + i * each, w->shards[i].digest, each);
-    LS_TRY(ls_comm_bring(w->job->ranks.comm, status, mine, w->count * each, all));
+        memcpy(digests + i * each, w->shards[i].digest, each);
+    LS_TRY(ls_comm_bring(w->job->ranks.comm, status, digests, w->count * each, all));
     for (size_t i = 0; i < w->count; i++) {
         const size_t process = (size_t)w->run->plan.members[w->shards[i].member].process;
         memcpy(w->shards[i].digest, all + (process * w->count + i) * each, each);

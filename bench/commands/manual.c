@@ -11,14 +11,14 @@
 
 #include <string.h>
 
-/* Appends a word to the text of a member, after `between`. */
-static void append(json_t *object, const char *member, const char *between, const char *word,
+/* Appends a word to the text of a member, after `separator`. */
+static void append(json_t *object, const char *member, const char *separator, const char *word,
                    size_t length)
 {
     const char *before = json_string_value(json_object_get(object, member));
     json_object_set_new(
         object, member,
-        json_sprintf("%s%s%.*s", before ? before : "", before ? between : "", (int)length, word));
+        json_sprintf("%s%s%.*s", before ? before : "", before ? separator : "", (int)length, word));
 }
 
 /* An option. Its `values`: the names that it accepts, its registry's, and the words in "N|all";

@@ -78,12 +78,12 @@ static size_t kept_bytes(const ls_workplace *workplace, const ls_memory_case *ca
     const size_t most = ls_reference_most(workplace);
     size_t sum = 0;
     for (size_t i = 0; i < count; i++) {
-        const ls_case mine = ls_reference_case(cases[i].plan->config);
+        const ls_case reference = ls_reference_case(cases[i].plan->config);
         bool known = false;
         for (size_t k = 0; k < i && !known; k++) {
             const ls_case earlier = ls_reference_case(cases[k].plan->config);
-            known =
-                ls_case_same(&earlier, &mine) && cases[k].footprint.kept >= cases[i].footprint.kept;
+            known = ls_case_same(&earlier, &reference) &&
+                    cases[k].footprint.kept >= cases[i].footprint.kept;
         }
         sum += known ? 0 : cases[i].footprint.kept;
     }
@@ -98,12 +98,12 @@ static size_t larger(size_t a, size_t b)
 /* ---- The host ------------------------------------------------------------------------------- */
 
 /* The sum over this host's processes. */
-static ls_status add_host(const ls_processes *processes, size_t mine, size_t *sum)
+static ls_status add_host(const ls_processes *processes, size_t own_bytes, size_t *sum)
 {
     struct {
         int host;
         size_t bytes;
-    } own = {processes->host, mine};
+    } own = {processes->host, own_bytes};
     ls_auto typeof(own) *all = NULL;
     *sum = 0;
     ls_status status = ls_allocate("memory", &all, (size_t)processes->size, sizeof own);
@@ -119,12 +119,12 @@ static size_t base_bytes(const ls_memory_sum *sum)
 }
 
 /* A refusal if the host's processes take more than the limit together. */
-static ls_status judge(const ls_workplace *workplace, const ls_memory_sum *sum, size_t mine,
+static ls_status judge(const ls_workplace *workplace, const ls_memory_sum *sum, size_t own_bytes,
                        ls_status refusal)
 {
     const ls_processes *processes = workplace->request->processes;
-    size_t host = mine;
-    ls_status status = add_host(processes, mine, &host);
+    size_t host = own_bytes;
+    ls_status status = add_host(processes, own_bytes, &host);
     const bool refuses = !status && host > sum->limit;
     ls_status_free(refuses ? LS_OK : refusal);
     return ls_world_agree(processes->comm, refuses ? refusal : status);
@@ -192,11 +192,11 @@ void ls_memory_check(const ls_workplace *workplace, ls_memory_case *cases, size_
     *out = (ls_memory_sum){.limit = machine->memory_limit * (size_t)processes->neighbours};
     for (size_t i = 0; i < count; i++) {
         /* a case without a communicator is rank 0's, and the others learn whether it is refused */
-        const bool here = cases[i].plan->job.ranks.comm || processes->rank == 0;
+        const bool counted = cases[i].plan->job.ranks.comm || processes->rank == 0;
         cases[i].footprint = (ls_footprint){0};
         cases[i].error = ls_world_agree(
             processes->comm,
-            here ? ls_footprint_count(workplace, cases[i].plan, &cases[i].footprint) : LS_OK);
+            counted ? ls_footprint_count(workplace, cases[i].plan, &cases[i].footprint) : LS_OK);
         most = larger(most, cases[i].plan->device_count);
     }
     add_shared(workplace, cases, count, out);

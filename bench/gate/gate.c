@@ -109,12 +109,13 @@ static ls_status open_comparison(ls_workplace *workplace, const ls_plan_of_case 
 
 /* Records the first element that differs. `when`: in which step, or how steps were enqueued. */
 static void note_element(const comparison *c, const char *when, const ls_difference *d,
-                         const float *mine, const char *name, const float *its, ls_gate *gate)
+                         const float *values, const char *name, const float *expected,
+                         ls_gate *gate)
 {
     const ls_variable *v = ls_variables_holding(c->variables, d->first);
     ls_gate_wrong(gate, "%s: %s element %zu is %.9g, expected %.9g (%s)", when, v->name,
-                  d->first - v->offset, ls_unsigned_nan((double)mine[d->first]),
-                  ls_unsigned_nan((double)its[d->first]), name);
+                  d->first - v->offset, ls_unsigned_nan((double)values[d->first]),
+                  ls_unsigned_nan((double)expected[d->first]), name);
 }
 
 /* Compares the first step's gradient (as the judge summed it) and the candidate's loss with the

@@ -315,12 +315,12 @@ static ls_status compare_rest(comparison *c, uint64_t steps, ls_gate *gate)
 static ls_status note_diverged(comparison *c, ls_gate *gate)
 {
     const int size = c->comm ? c->comm->size : 1;
-    char mine[LS_REASON_SIZE] = "";
+    char reason[LS_REASON_SIZE] = "";
     ls_auto char *all = NULL;
-    LS_TRY(ls_allocate("gate", &all, (size_t)size, sizeof mine));
+    LS_TRY(ls_allocate("gate", &all, (size_t)size, sizeof reason));
     ls_run *run = c->candidate.run;
     ls_status status = LS_OK;
-    for (int i = 0; i < c->local && !status && !*mine; i++) {
+    for (int i = 0; i < c->local && !status && !*reason; i++) {
         status =
             run->functions->gather_replica(run, i, ls_job_elements(run->job), c->candidate_values);
         size_t e = 0;
@@ -328,12 +328,12 @@ static ls_status note_diverged(comparison *c, ls_gate *gate)
             e++;
         if (!status)
             ls_values_diverged(c->variables, e < c->variables->elements ? e : SIZE_MAX, gate->steps,
-                               mine);
+                               reason);
     }
-    status = ls_comm_bring(c->comm, status, mine, sizeof mine, all);
+    status = ls_comm_bring(c->comm, status, reason, sizeof reason, all);
     for (int r = size; r-- > 0 && !status;)
-        if (all[(size_t)r * sizeof mine])
-            memcpy(gate->diverged, all + (size_t)r * sizeof mine, sizeof mine);
+        if (all[(size_t)r * sizeof reason])
+            memcpy(gate->diverged, all + (size_t)r * sizeof reason, sizeof reason);
     return status;
 }
 
@@ -354,14 +354,14 @@ static ls_status compare(comparison *c, uint64_t steps, ls_gate *gate)
 /* Whether all replicas are on devices of one kind: others do not have the same bits. */
 static ls_status are_alike(const ls_plan_of_case *plan, bool *out)
 {
-    uint8_t kinds[LS_JOB_REPLICAS], mine = (uint8_t)plan->devices[0].kind;
+    uint8_t kinds[LS_JOB_REPLICAS], kind = (uint8_t)plan->devices[0].kind;
     const int size = plan->job.ranks.comm ? plan->job.ranks.comm->size : 1;
     for (size_t i = 1; i < plan->device_count; i++)
-        mine = plan->devices[i].kind == plan->devices[0].kind ? mine : UINT8_MAX;
-    LS_TRY(ls_comm_bring(plan->job.ranks.comm, LS_OK, &mine, sizeof mine, kinds));
-    *out = mine != UINT8_MAX;
+        kind = plan->devices[i].kind == plan->devices[0].kind ? kind : UINT8_MAX;
+    LS_TRY(ls_comm_bring(plan->job.ranks.comm, LS_OK, &kind, sizeof kind, kinds));
+    *out = kind != UINT8_MAX;
     for (int r = 0; r < size; r++)
-        *out = *out && kinds[r] == mine;
+        *out = *out && kinds[r] == kind;
     return LS_OK;
 }
 

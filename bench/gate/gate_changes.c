@@ -43,7 +43,7 @@ static ls_status compare_step(const changes *c, bool behind, ls_gate *gate)
 {
     const uint64_t step = c->candidate->step;
     ls_session_found found;
-    double mine, its, whole = 0;
+    double loss, expected, whole = 0;
     behind = behind && c->single && !ls_sync_bn_is_own(c->candidate->plan);
     if (behind) { /* the loss in one piece, with the parameters that the candidate has now */
         const ls_state_source held = ls_state_held(c->candidate_values);
@@ -51,15 +51,15 @@ static ls_status compare_step(const changes *c, bool behind, ls_gate *gate)
         LS_TRY(ls_session_one_step(c->single, c->judge_values, &whole));
     }
     LS_TRY(ls_gate_rate(c->candidate, step, gate));
-    LS_TRY(ls_session_one_step(c->candidate, c->candidate_values, &mine));
-    LS_TRY(ls_session_one_step(c->judge, c->judge_values, &its));
+    LS_TRY(ls_session_one_step(c->candidate, c->candidate_values, &loss));
+    LS_TRY(ls_session_one_step(c->judge, c->judge_values, &expected));
     compare_values(c, "", step, gate);
-    if (gate->pass && !ls_values_same(mine, its))
+    if (gate->pass && !ls_values_same(loss, expected))
         ls_gate_wrong(gate, "step %llu, at a membership change: loss is %.9g, expected %.9g (%s)",
-                      (unsigned long long)step, ls_unsigned_nan(mine), ls_unsigned_nan(its),
+                      (unsigned long long)step, ls_unsigned_nan(loss), ls_unsigned_nan(expected),
                       c->single ? "oracle" : "reference");
     if (gate->pass && behind)
-        ls_gate_whole_loss(c->candidate->plan, step, mine, whole, gate);
+        ls_gate_whole_loss(c->candidate->plan, step, loss, whole, gate);
     LS_TRY(ls_session_look(c->candidate, &found));
     if (*found.differs && gate->pass)
         ls_gate_wrong(gate, "step %llu: %.220s", (unsigned long long)step, found.differs);

@@ -190,8 +190,8 @@ static int64_t rows_of(const ls_plan_of_case *plan)
     const ls_job *job = &plan->job;
     const int64_t samples = (int64_t)job->data->train.samples, parts = ls_job_parts(job);
     const int64_t batch = job->sampling.epochs && samples < job->batch ? samples : job->batch;
-    const bool apart = ls_sync_bn_is_own(plan) || ls_ps_by_arrival(&job->ps);
-    const int64_t rows = apart && batch > parts ? batch / parts : batch;
+    const bool divided = ls_sync_bn_is_own(plan) || ls_ps_by_arrival(&job->ps);
+    const int64_t rows = divided && batch > parts ? batch / parts : batch;
     return plan->model->dropout > 0 && fitting(plan, reference_flops) < rows
                ? fitting(plan, reference_flops)
                : rows;

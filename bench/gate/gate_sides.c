@@ -70,7 +70,7 @@ ls_status ls_gate_change(const ls_gate_sides *sides, ls_gate *gate)
 }
 
 /* Equal parameters must give the same evaluation. */
-static ls_status judge(const ls_gate_sides *sides, const ls_evaluation *mine, ls_gate *gate)
+static ls_status judge(const ls_gate_sides *sides, const ls_evaluation *found, ls_gate *gate)
 {
     ls_evaluation expected;
     const uint64_t samples = ls_reference_tested(sides->candidate->plan);
@@ -79,29 +79,29 @@ static ls_status judge(const ls_gate_sides *sides, const ls_evaluation *mine, ls
     else
         expected = *ls_reference_evaluation(sides->reference);
     gate->interrupted |= expected.stopped;
-    if (expected.stopped || (expected.outputs == mine->outputs && expected.right == mine->right &&
-                             expected.counted == mine->counted))
+    if (expected.stopped || (expected.outputs == found->outputs && expected.right == found->right &&
+                             expected.counted == found->counted))
         return LS_OK;
     ls_gate_wrong(gate,
                   "evaluation after %llu steps: %llu of %llu predictions are right, expected %llu "
                   "of %llu (%s), with equal samples and parameters%s",
-                  (unsigned long long)gate->steps, (unsigned long long)mine->right,
-                  (unsigned long long)mine->counted, (unsigned long long)expected.right,
+                  (unsigned long long)gate->steps, (unsigned long long)found->right,
+                  (unsigned long long)found->counted, (unsigned long long)expected.right,
                   (unsigned long long)expected.counted, sides->oracle ? "oracle" : "reference",
-                  expected.outputs == mine->outputs ? "" : "; the outputs differ, too");
+                  expected.outputs == found->outputs ? "" : "; the outputs differ, too");
     return LS_OK;
 }
 
 ls_status ls_gate_evaluation(const ls_gate_sides *sides, ls_gate *gate)
 {
     ls_session *candidate = sides->candidate;
-    ls_evaluation mine = {0};
+    ls_evaluation found = {0};
     if (!gate->pass || !ls_plan_tests(candidate->plan))
         return LS_OK;
-    LS_TRY(ls_session_evaluate(candidate, ls_reference_tested(candidate->plan), true, &mine));
-    gate->interrupted = mine.stopped;
+    LS_TRY(ls_session_evaluate(candidate, ls_reference_tested(candidate->plan), true, &found));
+    gate->interrupted = found.stopped;
     const ls_status status =
-        !mine.stopped && (sides->reference || sides->oracle) ? judge(sides, &mine, gate) : LS_OK;
+        !found.stopped && (sides->reference || sides->oracle) ? judge(sides, &found, gate) : LS_OK;
     return ls_world_turn(candidate->job.ranks.comm, status, NULL, &gate->interrupted);
 }
 

@@ -15,7 +15,7 @@
 typedef struct oracle {
     ls_run base;
     const ls_strategy *of;
-    const ls_job *its_job;
+    const ls_job *judged_job;
     int count; /* n: number of parts */
     ls_replica *replica;
     ls_oracle_places *places;      /* parts of the positions: part d places + j belongs to place
@@ -56,7 +56,7 @@ static ls_status open_synced(oracle *me, int batch_kind)
 /* Parts of a replica's slice that are its places'. */
 static int places_of(const oracle *me)
 {
-    return me->places ? ls_job_places(me->its_job) : 1;
+    return me->places ? ls_job_places(me->judged_job) : 1;
 }
 
 static ls_status open_slices(oracle *me, int batch_kind)
@@ -94,10 +94,10 @@ static ls_status open_order(oracle *me, int batch_kind)
         me->has[batch_kind][d] = job->exchange.sync_statistics
                                      ? ls_slice_count_sums(job, batch, d, me->count) > 0
                                      : ls_slice_sums(me->slices[batch_kind][d], 0) > 0;
-    if (!batch || (ls_strategy_reduces(me->of) && !me->its_job->exchange.allreduce->oracle))
+    if (!batch || (ls_strategy_reduces(me->of) && !me->judged_job->exchange.allreduce->oracle))
         return LS_OK;
-    LS_TRY(
-        me->of->witness.sum(me->its_job, me->has[batch_kind], me->count, &me->order[batch_kind]));
+    LS_TRY(me->of->witness.sum(me->judged_job, me->has[batch_kind], me->count,
+                               &me->order[batch_kind]));
     LS_TRY(ls_sum_order_sort(&me->order[batch_kind]));
     if (me->order[batch_kind].sums > me->sum_count)
         me->sum_count = me->order[batch_kind].sums;
@@ -121,23 +121,23 @@ static ls_status open_sums(oracle *me)
 static ls_status open_parts(oracle *me)
 {
     const ls_job *job = me->base.job;
-    if (ls_job_splits(me->its_job) > 1) {
+    if (ls_job_splits(me->judged_job) > 1) {
         /* what places sum in bfloat16 is rounded as addends are, and added in their order */
-        const ls_job *its = me->its_job;
-        const ls_allreduce *order = its->exchange.allreduce;
-        if (its->kernels.precision == LS_PRECISION_BF16)
+        const ls_job *judged = me->judged_job;
+        const ls_allreduce *order = judged->exchange.allreduce;
+        if (judged->kernels.precision == LS_PRECISION_BF16)
             LS_TRY(ls_allreduce_find("owners", &order));
-        LS_TRY(ls_graph_split(job->model->graph, ls_job_splits(its), its->division.sequence, order,
-                              &me->split));
-        me->split.graph->slices.rounded = !its->division.sums_float32;
+        LS_TRY(ls_graph_split(job->model->graph, ls_job_splits(judged), judged->division.sequence,
+                              order, &me->split));
+        me->split.graph->slices.rounded = !judged->division.sums_float32;
     }
     const ls_replica_options options = {.job = job,
                                         .device = job->devices[0],
                                         .rows = job->batch,
                                         .sums = 1,
                                         .part = me->split.graph ? &me->split : NULL};
-    if (me->its_job->mesh.rest == LS_POSITION) {
-        LS_TRY(ls_oracle_places_open(ls_job_places(me->its_job), job, &me->places));
+    if (me->judged_job->mesh.rest == LS_POSITION) {
+        LS_TRY(ls_oracle_places_open(ls_job_places(me->judged_job), job, &me->places));
         me->replica = ls_oracle_place(me->places, 0);
     } else {
         LS_TRY(ls_replica_open(&options, &me->replica));
@@ -168,11 +168,11 @@ static void add_loss(double part, double *sum, bool *any)
  * replicas. */
 static double sum_losses(const oracle *me, int batch_kind)
 {
-    const int replicas = ls_job_replicas(me->its_job), each = me->count / replicas;
+    const int replicas = ls_job_replicas(me->judged_job), each = me->count / replicas;
     double all = 0;
     bool any = false;
     for (int d = 0; d < replicas; d++) {
-        double mine = 0;
+        double rank_loss = 0;
         bool some = false;
         for (int j = 0; j < places_of(me); j++) {
             double sum = 0;
@@ -181,10 +181,10 @@ static double sum_losses(const oracle *me, int batch_kind)
                 if (me->has[batch_kind][i])
                     add_loss(me->losses[i], &sum, &has);
             if (has)
-                add_loss(sum, &mine, &some);
+                add_loss(sum, &rank_loss, &some);
         }
         if (some)
-            add_loss(mine, &all, &any);
+            add_loss(rank_loss, &all, &any);
     }
     return all;
 }
@@ -352,7 +352,7 @@ static ls_net *test_net(const oracle *me, int d, int replicas)
 static ls_status evaluate(ls_run *run, const ls_evaluating *how, ls_evaluation *out)
 {
     oracle *me = (oracle *)run;
-    const int replicas = ls_job_replicas(me->its_job);
+    const int replicas = ls_job_replicas(me->judged_job);
     const uint64_t samples = ls_test_samples(me->base.job, how);
     const uint64_t rows = (uint64_t)ls_net_rows(test_net(me, 0, replicas));
     *out = (ls_evaluation){.accuracy = -1};
@@ -421,7 +421,7 @@ ls_status ls_oracle_open(const ls_strategy *strategy, const ls_job *of, const ls
     LS_TRY(ls_allocate("oracle", &me, 1, sizeof *me));
     *me = (oracle){.base = {&oracle_run, strategy, job},
                    .of = strategy,
-                   .its_job = of,
+                   .judged_job = of,
                    .count = ls_job_parts(of),
                    .computed = -1};
     ls_status status = open_parts(me);

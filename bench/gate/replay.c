@@ -15,7 +15,7 @@
 typedef struct replay {
     ls_run base;
     const ls_strategy *of;
-    const ls_job *its_job;
+    const ls_job *judged_job;
     int count;  /* n: number of replicas */
     int pieces; /* of each replica's slice */
     size_t elements;
@@ -73,7 +73,7 @@ static ls_status open_slices(replay *me, int batch_kind)
 /* Memory of the strategy's own buffers, of all replicas. */
 static ls_status open_own(replay *me)
 {
-    const size_t n = (size_t)me->count, buffers = (size_t)me->its_job->update.owned;
+    const size_t n = (size_t)me->count, buffers = (size_t)me->judged_job->update.owned;
     LS_TRY(ls_allocate("replay", &me->parameters, n, sizeof *me->parameters));
     LS_TRY(ls_allocate("replay", &me->owned, buffers * n * me->elements + 1, sizeof *me->owned));
     for (size_t d = 0; d < n; d++)
@@ -96,9 +96,9 @@ static ls_status open_mean(replay *me)
         return LS_OK;
     for (int d = 0; d < me->count; d++)
         has[d] = true; /* parameters, also of a replica whose slice is empty */
-    if (!me->its_job->exchange.allreduce->oracle)
+    if (!me->judged_job->exchange.allreduce->oracle)
         return LS_OK;
-    LS_TRY(me->of->witness.sum(me->its_job, has, me->count, &me->order));
+    LS_TRY(me->of->witness.sum(me->judged_job, has, me->count, &me->order));
     LS_TRY(ls_sum_order_sort(&me->order));
     LS_TRY(ls_allocate("replay", &me->sums, (size_t)me->order.sums, sizeof *me->sums));
     for (int s = 0; s < me->order.sums; s++)
@@ -254,7 +254,7 @@ static const float *mean_of(const ls_replayed *all)
 {
     replay *me = ((const exchange *)all)->me;
     const size_t end = all->due.first + all->due.count;
-    if (me->its_job->exchange.wire) {
+    if (me->judged_job->exchange.wire) {
         ls_replay_wired_mean(all, me->sums[0]);
         return me->sums[0];
     }
@@ -268,10 +268,10 @@ static const float *mean_of(const ls_replayed *all)
 static ls_status run_exchange(void *context)
 {
     replay *me = context;
-    const int fragment = ls_job_fragment(me->its_job, me->at);
-    exchange all = {{.job = me->its_job,
+    const int fragment = ls_job_fragment(me->judged_job, me->at);
+    exchange all = {{.job = me->judged_job,
                      .replicas = me->count,
-                     .due = ls_job_fragment_range(me->its_job, fragment),
+                     .due = ls_job_fragment_range(me->judged_job, fragment),
                      .parameters = me->parameters,
                      .mean = mean_of},
                     me};
@@ -322,10 +322,10 @@ static ls_status finish(replay *me, int batch_kind, int d)
 
 static ls_status one_step(replay *me, int batch_kind)
 {
-    const bool averages = ls_job_fragment(me->its_job, me->at) >= 0;
+    const bool averages = ls_job_fragment(me->judged_job, me->at) >= 0;
     for (int d = 0; d < me->count; d++)
         LS_TRY(train(me, batch_kind, d));
-    if (averages && me->its_job->update.owned) {
+    if (averages && me->judged_job->update.owned) {
         LS_TRY(ls_device_call(me->replica->device, run_exchange, me));
     } else if (averages && me->of->average.peers) {
         LS_TRY(ls_device_call(me->replica->device, average_peers, me));
@@ -462,7 +462,7 @@ ls_status ls_replay_open(const ls_strategy *strategy, const ls_job *of, const ls
     LS_TRY(ls_allocate("replay", &me, 1, sizeof *me));
     *me = (replay){.base = {&replay_run, strategy, job},
                    .of = strategy,
-                   .its_job = of,
+                   .judged_job = of,
                    .count = ls_job_replicas(of),
                    .pieces = ls_job_pieces(of)};
     ls_status status = open_parts(me);

@@ -59,11 +59,11 @@ void ls_gate_whole_loss(const ls_plan_of_case *plan, uint64_t step, double loss,
                         ls_gate *gate)
 {
     const double products = ls_gate_products(plan, plan->job.batch);
-    const double apart = ls_value_distance(loss, whole);
+    const double distance = ls_value_distance(loss, whole);
     /* pieces with batch statistics are rounded apart: half a unit of bfloat16 */
     const double bound =
         plan->job.kernels.precision == LS_PRECISION_BF16 ? 0x1p-8 : ls_gate_loss_bound;
-    if (apart > 0 && !(apart <= bound * fabs(whole) + (double)FLT_MIN * products))
+    if (distance > 0 && !(distance <= bound * fabs(whole) + (double)FLT_MIN * products))
         ls_gate_wrong(gate,
                       "step %llu: loss is %.9g, expected %.9g (the whole batch in one pass), "
                       "relative bound %.3g",

@@ -248,6 +248,6 @@ bool ls_value_equal(const json_t *a, const json_t *b)
         return true;
     if (!a || !b)
         return false;
-    json_auto_t *mine = ls_value_alike(a), *its = ls_value_alike(b);
-    return json_equal(mine, its);
+    json_auto_t *left = ls_value_alike(a), *right = ls_value_alike(b);
+    return json_equal(left, right);
 }

@@ -64,9 +64,9 @@ static const char *other_value(const json_t *a, const json_t *b)
     return NULL;
 }
 
-static bool is_same(const json_t *mine, const json_t *its, bool common)
+static bool is_same(const json_t *left, const json_t *right, bool common)
 {
-    return common ? !other_value(mine, its) : ls_value_equal(mine, its);
+    return common ? !other_value(left, right) : ls_value_equal(left, right);
 }
 
 /* Whether both are rows of `case`, or both of `micro`. */
@@ -76,8 +76,8 @@ static bool is_comparable(const json_t *a, const json_t *b)
     static const ls_field_number first[] = {LS_F_case_strategy, LS_F_case_model,
                                             LS_F_case_batch_global};
     for (size_t i = 0; i < sizeof first / sizeof *first; i++) {
-        const json_t *mine = ls_row_get(a, first[i]), *its = ls_row_get(b, first[i]);
-        if (mine && its && !ls_value_equal(mine, its))
+        const json_t *left = ls_row_get(a, first[i]), *right = ls_row_get(b, first[i]);
+        if (left && right && !ls_value_equal(left, right))
             return false;
     }
     const bool micro = !ls_row_group(a, LS_G_case);
@@ -89,20 +89,20 @@ bool ls_row_same_case(const json_t *a, const json_t *b, unsigned but, bool commo
 {
     if (!is_comparable(a, b))
         return false;
-    json_auto_t *mine = case_of(a, but), *its = case_of(b, but);
-    return is_same(mine, its, common);
+    json_auto_t *left = case_of(a, but), *right = case_of(b, but);
+    return is_same(left, right, common);
 }
 
 bool ls_row_same_but(const json_t *row, const json_t *other, const char *const *fields, bool common)
 {
-    json_auto_t *mine = case_of(row, LS_BUT_REPEATS), *its = case_of(other, LS_BUT_REPEATS);
+    json_auto_t *left = case_of(row, LS_BUT_REPEATS), *right = case_of(other, LS_BUT_REPEATS);
     char path[96];
     for (; *fields; fields++) {
         snprintf(path, sizeof path, "case.%s", *fields);
-        json_object_del(mine, path);
-        json_object_del(its, path);
+        json_object_del(left, path);
+        json_object_del(right, path);
     }
-    return is_same(mine, its, common) && !ls_row_is_bad(other) &&
+    return is_same(left, right, common) && !ls_row_is_bad(other) &&
            ls_row_is_predicted(row) == ls_row_is_predicted(other) &&
            !ls_row_other_machine(row, other, LS_OF_MACHINE);
 }
@@ -116,8 +116,8 @@ bool ls_row_is_of(const char *path, unsigned of)
 
 const char *ls_row_other_machine(const json_t *a, const json_t *b, unsigned of)
 {
-    json_auto_t *mine = facts_of(a, of), *theirs = facts_of(b, of);
-    const char *path = other_value(mine, theirs);
+    json_auto_t *left = facts_of(a, of), *right = facts_of(b, of);
+    const char *path = other_value(left, right);
     const ls_field *field = path ? ls_field_find(path) : NULL; /* the text is freed with its
                                                                   object */
     return field ? field->path : path ? ls_field_group_find(path)->path : NULL;

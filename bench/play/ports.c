@@ -110,12 +110,12 @@ static double serve_levels(player *p, const ls_activity_node *node, double ns)
     const int devices = p->play->devices, per_host = p->play->devices_per_host;
     const int from = node->from / per_host, to = node->to / per_host;
     const double bytes = node->amount, within = net->device.bytes_per_s;
-    const double between = net->net.bytes_per_s;
+    const double rate = net->net.bytes_per_s;
     double end = larger(serve(&p->out_ns[node->from], ns, bytes, within),
                         serve(&p->in_ns[node->to], ns, bytes, within));
     if (from != to) {
-        end = larger(end, serve(&p->out_ns[devices + from], ns, bytes, between));
-        end = larger(end, serve(&p->in_ns[devices + to], ns, bytes, between));
+        end = larger(end, serve(&p->out_ns[devices + from], ns, bytes, rate));
+        end = larger(end, serve(&p->in_ns[devices + to], ns, bytes, rate));
     }
     return end;
 }

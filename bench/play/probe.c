@@ -87,10 +87,10 @@ static void take_wires(const double *end_ns, const phases *p, ls_wires *out)
         const double begin_ns = end_ns[k ? p->all[k - 1] : p->alone],
                      latency_ns = end_ns[p->small[k]] - begin_ns,
                      ns = end_ns[p->all[k]] - end_ns[p->small[k]] - latency_ns;
-        out->apart[k] = (ls_wire){latency_ns, rate_of(p->hosts, ns)};
+        out->distant[k] = (ls_wire){latency_ns, rate_of(p->hosts, ns)};
     }
-    out->host = (ls_wire){out->apart[0].latency_ns,
-                          rate_of(1, end_ns[p->alone] - out->apart[0].latency_ns)};
+    out->host = (ls_wire){out->distant[0].latency_ns,
+                          rate_of(1, end_ns[p->alone] - out->distant[0].latency_ns)};
 }
 
 ls_status ls_engine_wires(ls_engine engine, const ls_platform *platform, int devices,

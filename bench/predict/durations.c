@@ -211,14 +211,14 @@ static ls_status read_messages(const char *path, const json_t *messages, ls_dura
     {
         ls_message_times one = {0};
         double *const wake = one.wake_ns, *const late = one.late_ns;
-        double *const within = one.within_ns, *const between = one.between_ns, least = 0;
-        const int failed =
-            json_unpack(item, "{s:i,s:[F,F,F],s:[F,F,F],s:[F,F,F],s:[F,F,F]}", "per_core",
-                        &one.per_core, "wake_ns", &wake[0], &wake[1], &wake[2], "late_ns", &late[0],
-                        &late[1], &late[2], "within_ns", &within[0], &within[1], &within[2],
-                        "between_ns", &between[0], &between[1], &between[2]);
+        double *const within_ns = one.within_ns, *const between_ns = one.between_ns, least = 0;
+        const int failed = json_unpack(
+            item, "{s:i,s:[F,F,F],s:[F,F,F],s:[F,F,F],s:[F,F,F]}", "per_core", &one.per_core,
+            "wake_ns", &wake[0], &wake[1], &wake[2], "late_ns", &late[0], &late[1], &late[2],
+            "within_ns", &within_ns[0], &within_ns[1], &within_ns[2], "between_ns", &between_ns[0],
+            &between_ns[1], &between_ns[2]);
         for (size_t k = 0; k < LS_SLEPT; k++)
-            least = fmin(least, fmin(fmin(wake[k], late[k]), fmin(within[k], between[k])));
+            least = fmin(least, fmin(fmin(wake[k], late[k]), fmin(within_ns[k], between_ns[k])));
         if (failed || least < 0 || one.per_core < 1)
             return refuse(path, "each element of its list `messages` needs per_core of 1 or more, "
                                 "and times of 0 or more");

@@ -155,14 +155,14 @@ static ls_status make_flows(ls_expanded *e)
         e->first[rank] = (size_t)rank;
     for (int rank = 0; rank < e->ranks; rank++) {
         const int next = (rank + 1) % e->ranks;
-        ls_move *own = &e->moves[rank], *its = &e->moves[next];
+        ls_move *own = &e->moves[rank], *next_move = &e->moves[next];
         size_t added;
         own->to = next;
-        its->from = rank;
+        next_move->from = rank;
         sum_ring(e, rank, &own->sent, &own->sent_rounds, &added);
-        its->received = own->sent;
-        its->came_rounds = own->sent_rounds;
-        its->added = added;
+        next_move->received = own->sent;
+        next_move->came_rounds = own->sent_rounds;
+        next_move->added = added;
     }
     return LS_OK;
 }

@@ -45,16 +45,17 @@ static double ring_us(const question *q, int p)
     double bus = q->hosts > 1 ? fmin(q->host, q->net) : q->host;
     double inside = hop_us[q->nvlink ? NVLINK : PCI][RING][p];
     /* with one device a host latencies are fully exposed */
-    double between = hop_us[NET][q->ranks == q->hosts ? TREE : RING][p] + q->wire_us;
+    double net_hop_us = hop_us[NET][q->ranks == q->hosts ? TREE : RING][p] + q->wire_us;
     if (p == LL)
         bus = fmin(ll_most[q->hosts > 2 ? 2 : q->hosts - 1], bus * 0.5);
     if (p == LL128)
         bus *= 0.92;
     if (p == SIMPLE)
-        between += q->wire_us;
+        net_hop_us += q->wire_us;
     if (q->hosts > 1)
         inside = fmax(inside, p == SIMPLE ? 3 * post_us : post_us);
-    double latency = base_us[RING][p] + (q->steps - q->crossing) * inside + q->crossing * between;
+    double latency =
+        base_us[RING][p] + (q->steps - q->crossing) * inside + q->crossing * net_hop_us;
     if (p == SIMPLE && q->hosts > 1 && q->steps > q->ranks && q->bytes >= 128 * q->ranks)
         latency *= 1.4; /* "plateau effect", of two channels */
     return latency + q->bytes * 1e-3 / (bus * q->ranks / q->steps);
@@ -64,19 +65,20 @@ static double tree_us(const question *q, int p)
 {
     const double net = q->hosts == 2 ? 2 * q->net : q->net;
     double bus = (q->hosts > 1 ? fmin(q->host, net) : q->host) * 0.92;
-    double between = hop_us[NET][TREE][p] + q->wire_us;
+    double net_hop_us = hop_us[NET][TREE][p] + q->wire_us;
     if (p == LL)
         bus = fmin(bus / 3.8, ll_most[q->hosts > 2 ? 2 : q->hosts - 1]);
     if (p == LL128)
         bus *= q->hosts == 1 ? 7.0 / 9 : 120.0 / 128;
     if (p == SIMPLE)
-        between += q->wire_us;
+        net_hop_us += q->wire_us;
     const int size = q->bytes >= 64 ? ilogb(q->bytes) - 6 : -1;
     if (size >= 0 && size < 23)
         bus *= tree_factor[p][size];
-    const double latency = base_us[TREE][p] + 2 * ((q->ranks / q->hosts - 1) *
-                                                       hop_us[q->nvlink ? NVLINK : PCI][TREE][p] +
-                                                   (q->hosts > 1 ? ilogb(q->hosts) * between : 0));
+    const double latency =
+        base_us[TREE][p] +
+        2 * ((q->ranks / q->hosts - 1) * hop_us[q->nvlink ? NVLINK : PCI][TREE][p] +
+             (q->hosts > 1 ? ilogb(q->hosts) * net_hop_us : 0));
     return latency + q->bytes * 1e-3 / (bus * 0.5);
 }
 

@@ -81,9 +81,9 @@ static void put_result(const ls_row_facts *f, json_t *row)
 /* FLOPs per step of each whole device; logical devices of a GPU share its roof. */
 static double step_flops(const ls_plan_of_case *plan)
 {
-    const int here = (int)plan->device_count;
+    const int local = (int)plan->device_count;
     const double wholes =
-        (double)plan->all_devices / here * ls_device_name_wholes(plan->devices, here);
+        (double)plan->all_devices / local * ls_device_name_wholes(plan->devices, local);
     return ls_graph_flops(plan->model->graph) * (double)plan->job.batch / wholes;
 }
 

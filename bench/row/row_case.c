@@ -33,7 +33,7 @@ static int64_t slice_of(const ls_plan_of_case *plan, int64_t i)
 static void put_placement(const ls_plan_of_case *plan, json_t *row)
 {
     const ls_graph *graph = plan->model->graph;
-    const int here = (int)plan->device_count;
+    const int local = (int)plan->device_count;
     char *text = NULL, name[LS_NODE_NAME], device[32], task[32] = "";
     size_t size = 0;
     FILE *stream = open_memstream(&text, &size); /* long for a deep network */
@@ -41,10 +41,10 @@ static void put_placement(const ls_plan_of_case *plan, json_t *row)
         const int place = plan->place[n];
         if (!graph->nodes[n].input_count)
             continue;
-        if (ls_job_places(&plan->job) > here)
-            snprintf(task, sizeof task, "/task:%d/", place / here);
+        if (ls_job_places(&plan->job) > local)
+            snprintf(task, sizeof task, "/task:%d/", place / local);
         fprintf(stream, "%s%s=%s%s", ftell(stream) ? "," : "", ls_graph_node_name(graph, n, name),
-                task, ls_device_name_text(&plan->devices[place % here], device));
+                task, ls_device_name_text(&plan->devices[place % local], device));
     }
     if (stream && fclose(stream) == 0)
         json_object_set_new(ls_row_make(row, LS_G_case), "model_parallel_place", json_string(text));

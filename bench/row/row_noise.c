@@ -26,8 +26,9 @@ void ls_row_put_noise(const ls_row_facts *f, json_t *row)
     const ls_noise_found found = ls_noise_judge(noise, 1.0 / (double)sysconf(_SC_CLK_TCK));
     /* Threads of other ranks, which this process cannot subtract, may run on its cores: they wait
      * while it trains alone. */
-    const bool beside = !f->plan->job.ranks.comm && f->workplace->request->processes->parts > 1;
-    if (isfinite(found.others) && !beside) {
+    const bool has_siblings =
+        !f->plan->job.ranks.comm && f->workplace->request->processes->parts > 1;
+    if (isfinite(found.others) && !has_siblings) {
         int cores[64];
         const size_t count = ls_noise_list(&noise->devices[found.device].cores, cores, 64);
         ls_put_noise_others(row, found.others);

@@ -36,7 +36,7 @@ bool ls_find_drift(const double *medians, size_t n, double *change)
 
 bool ls_find_modes(const double *sorted, size_t n, double means[2], double *slower)
 {
-    static const double left = 0.12, least = 0.1, apart = 1.1;
+    static const double left = 0.12, least = 0.1, least_ratio = 1.1;
     if (n < FEWEST_TIMES)
         return false;
     const double *x = sorted + n / 100;
@@ -47,15 +47,15 @@ bool ls_find_modes(const double *sorted, size_t n, double means[2], double *slow
         all += (x[i] - mean) * (x[i] - mean);
     for (size_t i = 1; i + few <= count; i++) {
         low += x[i - 1] - mean; /* minus the sum of the other part */
-        const double a = (double)i, b = (double)(count - i), between = low * low * (1 / a + 1 / b);
-        if (i < few || between <= best)
+        const double a = (double)i, b = (double)(count - i), spread = low * low * (1 / a + 1 / b);
+        if (i < few || spread <= best)
             continue;
-        best = between;
+        best = spread;
         means[0] = mean + low / a;
         means[1] = mean - low / b;
         *slower = b / (double)count;
     }
-    return best > 0 && all - best < left * all && means[1] > apart * means[0];
+    return best > 0 && all - best < left * all && means[1] > least_ratio * means[0];
 }
 
 bool ls_find_autocorrelation(const double *medians, size_t n, double *by)

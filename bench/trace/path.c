@@ -116,7 +116,7 @@ ls_status ls_whole_trace_path(ls_whole_trace *whole)
         const ls_trace_slice *s = at(whole, now.slice);
         const bool waits = s->kind == LS_STRETCH_EVENT || s->kind == LS_STRETCH_PEER;
         step_back next = waits ? cause_of(whole, now.slice) : (step_back){-1, 0};
-        uint64_t here = now.ns;
+        uint64_t reached = now.ns;
         if (next.slice < 0) {
             /* on the path, clipped to the window */
             const uint64_t from = s->begin_ns > whole->begin_ns ? s->begin_ns : whole->begin_ns;
@@ -124,17 +124,17 @@ ls_status ls_whole_trace_path(ls_whole_trace *whole)
             if (s->end_ns > from)
                 whole->path.ns[s->kind == LS_STRETCH_EVENT ? LS_TIME_WAIT : s->use] +=
                     s->end_ns - from;
-            here = s->begin_ns;
+            reached = s->begin_ns;
             next = before(whole, now.slice);
         }
-        whole->path.begin_ns = here > whole->begin_ns ? here : whole->begin_ns;
-        if (here <= whole->begin_ns || next.slice < 0)
+        whole->path.begin_ns = reached > whole->begin_ns ? reached : whole->begin_ns;
+        if (reached <= whole->begin_ns || next.slice < 0)
             break;
-        if (next.ns > here) /* clocks of two hosts */
-            next.ns = here;
+        if (next.ns > reached) /* clocks of two hosts */
+            next.ns = reached;
         const uint64_t until = next.ns > whole->begin_ns ? next.ns : whole->begin_ns;
-        const bool same = here == s->begin_ns; /* in the same lane: nothing covers it */
-        *(same ? &whole->path.ns[LS_TIME_HARNESS] : &whole->path.handover_ns) += here - until;
+        const bool same = reached == s->begin_ns; /* in the same lane: nothing covers it */
+        *(same ? &whole->path.ns[LS_TIME_HARNESS] : &whole->path.handover_ns) += reached - until;
         now = next;
         whole->path.begin_ns = until;
         if (until == whole->begin_ns)

@@ -97,12 +97,12 @@ static ls_status make_room(ls_whole_trace *whole, const uint64_t *counts, bool l
 
 static ls_status send_own(ls_comm *comm, ls_trace *own)
 {
-    array mine[ARRAYS];
-    list_arrays(own, mine);
+    array own_arrays[ARRAYS];
+    list_arrays(own, own_arrays);
     for (int a = 0; a < ARRAYS; a++)
-        if (*mine[a].count)
-            LS_TRY(
-                comm->backend->send(comm, 0, TAG, *mine[a].items, *mine[a].count * mine[a].size));
+        if (*own_arrays[a].count)
+            LS_TRY(comm->backend->send(comm, 0, TAG, *own_arrays[a].items,
+                                       *own_arrays[a].count * own_arrays[a].size));
     return LS_OK;
 }
 
@@ -141,17 +141,17 @@ static void take_in(ls_whole_trace *whole, int rank, const uint64_t *count, cons
 static ls_status receive_all(ls_whole_trace *whole, ls_comm *comm, const uint64_t *counts,
                              ls_trace *own)
 {
-    array all[ARRAYS], mine[ARRAYS];
+    array all[ARRAYS], own_arrays[ARRAYS];
     size_t at[ARRAYS] = {0};
     list_arrays(&whole->trace, all);
-    list_arrays(own, mine);
+    list_arrays(own, own_arrays);
     LS_TRY(ls_allocate("trace", &whole->process, whole->trace.lane_count, sizeof *whole->process));
     for (int r = 0; r < whole->ranks; r++) {
         const uint64_t *count = counts + r * ARRAYS;
         for (int a = 0; a < ARRAYS; a++) {
             char *to = (char *)*all[a].items + at[a] * all[a].size;
             if (r == 0 && count[a])
-                memcpy(to, *mine[a].items, count[a] * all[a].size);
+                memcpy(to, *own_arrays[a].items, count[a] * all[a].size);
             else if (count[a])
                 LS_TRY(comm->backend->receive(comm, r, TAG, to, count[a] * all[a].size));
         }
@@ -162,17 +162,19 @@ static ls_status receive_all(ls_whole_trace *whole, ls_comm *comm, const uint64_
     return LS_OK;
 }
 
-static ls_status bring(ls_session *session, ls_status mine, ls_trace *own, ls_whole_trace *whole)
+static ls_status bring(ls_session *session, ls_status own_status, ls_trace *own,
+                       ls_whole_trace *whole)
 {
     ls_comm *comm = session->job.ranks.comm;
     array arrays[ARRAYS];
     uint64_t count[ARRAYS], lost = own->lost;
     ls_auto uint64_t *counts = NULL;
-    mine = ls_status_first(mine, ls_allocate("trace", &counts, (size_t)whole->ranks, sizeof count));
+    own_status = ls_status_first(own_status,
+                                 ls_allocate("trace", &counts, (size_t)whole->ranks, sizeof count));
     list_arrays(own, arrays);
     for (int a = 0; a < ARRAYS; a++)
         count[a] = *arrays[a].count;
-    LS_TRY(ls_comm_bring(comm, mine, count, sizeof count, counts));
+    LS_TRY(ls_comm_bring(comm, own_status, count, sizeof count, counts));
     LS_TRY(ls_world_agree(comm, make_room(whole, counts, ls_session_leads(session))));
     LS_TRY(comm && comm->rank > 0 ? send_own(comm, own) : receive_all(whole, comm, counts, own));
     whole->trace.lost = lost;

@@ -406,12 +406,12 @@ typedef struct turns {
 
 static const uint64_t turn_ns = 100000000;
 
-static ls_status take_turn(void *context, ls_status mine, uint64_t *batches, bool *stop)
+static ls_status take_turn(void *context, ls_status own_status, uint64_t *batches, bool *stop)
 {
     turns *t = context;
     uint64_t number = t->next;
     *stop = ls_interrupted();
-    ls_status status = ls_world_turn(t->comm, mine, &number, stop);
+    ls_status status = ls_world_turn(t->comm, own_status, &number, stop);
     t->failed = status;
     LS_TRY(status);
     const uint64_t now_ns = ls_clock_ns(), each_ns = (now_ns - t->latest_ns) / t->batches + 1;

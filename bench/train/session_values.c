@@ -29,10 +29,10 @@ static ls_status each(ls_session *session, ls_values array, const size_t *order,
     for (size_t n = 0; n < variables->count; n++) {
         const ls_variable *v = &variables->items[order ? order[n] : n];
         for (ls_range at = {0}; ls_state_next(v->count, &at);) {
-            const ls_range here = {v->offset + at.first, at.count};
-            LS_TRY(session->run->functions->state(session->run, array, here, block));
+            const ls_range range = {v->offset + at.first, at.count};
+            LS_TRY(session->run->functions->state(session->run, array, range, block));
             if (visit && !visited)
-                visited = visit(context, here, block);
+                visited = visit(context, range, block);
         }
     }
     return visited;
@@ -96,7 +96,7 @@ static ls_status compare_all(const looking *l, ls_range block, const float *valu
 {
     const ls_session *session = l->session;
     ls_run *run = session->run;
-    const size_t here = session->job.device_count / (size_t)ls_job_places(&session->job);
+    const size_t local = session->job.device_count / (size_t)ls_job_places(&session->job);
     const ls_mesh *mesh = &session->job.mesh;
     const int windows = session->job.parameters.windows;
     const bool parts = mesh->rest == LS_SLICE || mesh->rest == LS_POSITION ||
@@ -110,7 +110,7 @@ static ls_status compare_all(const looking *l, ls_range block, const float *valu
                 "%s element %zu, which several devices have, is %.9g on device %d, on another %.9g",
                 ls_job_member(&session->job, i));
     }
-    for (size_t i = 1; i < here && own; i++) {
+    for (size_t i = 1; i < local && own; i++) {
         memcpy(l->other, values, block.count * sizeof *values); /* of masters it has its share */
         LS_TRY(run->functions->gather_replica(run, (int)i, block, l->other));
         compare(l, block, values, "%s element %zu is %.9g on replica %d, on replica 0 %.9g",

@@ -26,10 +26,10 @@ static void name_host(char host[64])
 }
 
 /* Gathers every rank's contribution, owned by the caller. */
-static ls_status hear_all(ls_comm *comm, const saying *mine, saying **out)
+static ls_status hear_all(ls_comm *comm, const saying *own, saying **out)
 {
     LS_TRY(ls_allocate("ranks", out, (size_t)comm->size, sizeof **out));
-    return ls_comm_collect(comm, mine, sizeof *mine, *out);
+    return ls_comm_collect(comm, own, sizeof *own, *out);
 }
 
 static ls_status word_failure(const saying *all, int ranks, int culprit)
@@ -45,25 +45,25 @@ static ls_status word_failure(const saying *all, int ranks, int culprit)
     return c->final ? ls_status_final(status) : status;
 }
 
-ls_status ls_world_turn(ls_comm *comm, ls_status mine, uint64_t *number, bool *stop)
+ls_status ls_world_turn(ls_comm *comm, ls_status own_status, uint64_t *number, bool *stop)
 {
     saying said = {
-        .code = ls_status_code(mine), .stop = stop && *stop, .number = number ? *number : 0};
+        .code = ls_status_code(own_status), .stop = stop && *stop, .number = number ? *number : 0};
     ls_auto saying *all = NULL;
     if (!comm)
-        return mine;
-    said.follows = ls_status_is_consequence(mine);
-    said.final = ls_status_is_final(mine);
+        return own_status;
+    said.follows = ls_status_is_consequence(own_status);
+    said.final = ls_status_is_final(own_status);
     name_host(said.host);
-    if (mine)
-        snprintf(said.text, sizeof said.text, "%s", ls_status_text(mine));
+    if (own_status)
+        snprintf(said.text, sizeof said.text, "%s", ls_status_text(own_status));
     ls_status status = hear_all(comm, &said, &all);
-    if (status && mine) { /* the first failure says more than "nobody answers" */
+    if (status && own_status) { /* the first failure says more than "nobody answers" */
         ls_status_free(status);
-        return mine;
+        return own_status;
     }
     LS_TRY(status);
-    ls_status_free(mine);
+    ls_status_free(own_status);
     /* The rank whose failure is reported: the first that does not follow from another's. */
     int culprit = -1;
     for (int r = 0; r < comm->size; r++)
@@ -76,15 +76,15 @@ ls_status ls_world_turn(ls_comm *comm, ls_status mine, uint64_t *number, bool *s
     return culprit >= 0 ? word_failure(all, comm->size, culprit) : LS_OK;
 }
 
-ls_status ls_world_agree(ls_comm *comm, ls_status mine)
+ls_status ls_world_agree(ls_comm *comm, ls_status own_status)
 {
     ls_code worst = LS_CODE_OK;
     if (!comm)
-        return mine;
-    ls_status heard = ls_comm_worst(comm, ls_status_code(mine), &worst);
+        return own_status;
+    ls_status heard = ls_comm_worst(comm, ls_status_code(own_status), &worst);
     if (heard || !worst) /* no failure, nothing to report */
-        return ls_status_first(mine, heard);
-    return ls_world_turn(comm, mine, NULL, NULL);
+        return ls_status_first(own_status, heard);
+    return ls_world_turn(comm, own_status, NULL, NULL);
 }
 
 ls_status ls_world_same(ls_comm *comm, const char *what, uint64_t value, const char *text)
@@ -124,37 +124,37 @@ ls_status ls_world_differs(ls_comm *comm, uint64_t value, int *rank)
 }
 
 /* Allocates, on rank 0, room for all texts, and copies its own. */
-static ls_status make_room(ls_comm *comm, const char *mine, const uint64_t *bytes, char **texts)
+static ls_status make_room(ls_comm *comm, const char *text, const uint64_t *bytes, char **texts)
 {
     for (int r = 0; r < (comm ? comm->size : 1) && (!comm || comm->rank == 0); r++)
         LS_TRY(ls_allocate("ranks", &texts[r], bytes[r], 1));
     if (!comm || comm->rank == 0)
-        memcpy(texts[0], mine, bytes[0]);
+        memcpy(texts[0], text, bytes[0]);
     return LS_OK;
 }
 
 /* Rank 0 allocates memory for all texts before any rank sends: a text that was sent and not
  * received would later be received in place of another. */
-ls_status ls_world_gather(ls_comm *comm, ls_status ready, const char *mine, char **texts)
+ls_status ls_world_gather(ls_comm *comm, ls_status ready, const char *text, char **texts)
 {
     const size_t ranks = comm ? (size_t)comm->size : 1;
-    const uint64_t length = mine ? strlen(mine) + 1 : 0;
+    const uint64_t length = text ? strlen(text) + 1 : 0;
     ls_auto uint64_t *bytes = NULL;
     ready = ls_status_first(ready, ls_allocate("ranks", &bytes, ranks, sizeof *bytes));
     LS_TRY(ls_comm_bring(comm, ready, &length, sizeof length, bytes));
-    LS_TRY(ls_comm_agree(comm, make_room(comm, mine, bytes, texts)));
+    LS_TRY(ls_comm_agree(comm, make_room(comm, text, bytes, texts)));
     if (comm && comm->rank > 0)
-        return comm->backend->send(comm, 0, TAG_TEXT, mine, length);
+        return comm->backend->send(comm, 0, TAG_TEXT, text, length);
     for (int r = 1; r < (int)ranks; r++)
         LS_TRY(comm->backend->receive(comm, r, TAG_TEXT, texts[r], bytes[r]));
     return LS_OK;
 }
 
-ls_status ls_world_gather_json(ls_comm *comm, const json_t *mine, json_t **out)
+ls_status ls_world_gather_json(ls_comm *comm, const json_t *value, json_t **out)
 {
     const size_t ranks = comm ? (size_t)comm->size : 1;
     ls_auto char **texts = calloc(ranks, sizeof *texts);
-    ls_auto char *text = mine ? json_dumps(mine, JSON_COMPACT) : NULL;
+    ls_auto char *text = value ? json_dumps(value, JSON_COMPACT) : NULL;
     ls_status status = texts && text ? LS_OK : ls_fail_memory("ranks", ranks * sizeof *texts);
     *out = json_array();
     status = ls_world_gather(comm, status, text, texts);

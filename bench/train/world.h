@@ -12,11 +12,11 @@
 
 /** Returns the same status on all ranks: success if all succeeded, otherwise the failure of a rank
  * that follows from no other, with the rank's name unless all have it. Takes ownership of
- * `mine`. */
-ls_status ls_world_agree(ls_comm *comm, ls_status mine);
+ * `own_status`. */
+ls_status ls_world_agree(ls_comm *comm, ls_status own_status);
 
 /** As above; besides, all get rank 0's *number, and *stop if any rank sets it. Each may be NULL. */
-ls_status ls_world_turn(ls_comm *comm, ls_status mine, uint64_t *number, bool *stop);
+ls_status ls_world_turn(ls_comm *comm, ls_status own_status, uint64_t *number, bool *stop);
 
 /** LS_CODE_USAGE on all ranks if `value` of one differs from rank 0's; names the rank, `what` it
  * is, and both texts, if any. */
@@ -27,8 +27,8 @@ ls_status ls_world_differs(ls_comm *comm, uint64_t value, int *rank);
 
 /** Gathers a text from each rank on rank 0, where the caller owns texts[r]; other ranks get none.
  * `ready` (ownership is taken) says whether this rank has its text: if one does not, all fail. */
-ls_status ls_world_gather(ls_comm *comm, ls_status ready, const char *mine, char **texts);
+ls_status ls_world_gather(ls_comm *comm, ls_status ready, const char *text, char **texts);
 
-/** As above, for values: a new array of all ranks', on rank 0; an empty one on others. `mine` is
- * NULL if this rank does not have one; then all fail. */
-ls_status ls_world_gather_json(ls_comm *comm, const json_t *mine, json_t **out);
+/** As above, for values: a new array of all ranks', on rank 0; an empty one on others. `own_status`
+ * is NULL if this rank does not have one; then all fail. */
+ls_status ls_world_gather_json(ls_comm *comm, const json_t *value, json_t **out);

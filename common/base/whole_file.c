@@ -139,7 +139,7 @@ ls_status ls_whole_file(const char *what, const char *path,
     char *part = NULL;
     int error = 0;
     FILE *stream = direct ? open_direct(path) : open_part(path, &part);
-    const bool beside = stream && !direct;
+    const bool replaces = stream && !direct;
     if (!stream && !direct)
         stream = tmpfile();
     if (!stream) {
@@ -148,13 +148,13 @@ ls_status ls_whole_file(const char *what, const char *path,
         return refuse(what, path, error);
     }
     ls_status status = fill(stream, write, context, &error);
-    char *target = beside && !status && !error ? realpath(path, NULL) : NULL;
-    const bool renamed = beside && !status && !error && rename(part, target ? target : path) == 0;
+    char *target = replaces && !status && !error ? realpath(path, NULL) : NULL;
+    const bool renamed = replaces && !status && !error && rename(part, target ? target : path) == 0;
     if (!status && !error && !direct && !renamed)
         error = copy(stream, path);
     if (fclose(stream) && !error && (direct || renamed))
         error = errno;
-    if (beside && !renamed)
+    if (replaces && !renamed)
         unlink(part);
     free(target);
     free(part);

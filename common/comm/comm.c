@@ -131,20 +131,20 @@ bool ls_comm_shares(const ls_device_name *names, int count)
 }
 
 /* Rank 0 gathers, and sends the whole to each rank. */
-ls_status ls_comm_collect(ls_comm *comm, const void *mine, size_t bytes, void *all)
+ls_status ls_comm_collect(ls_comm *comm, const void *sent, size_t bytes, void *all)
 {
     enum { TAG = 0x636f6c };
     const int root = 0, ranks = comm ? comm->size : 1;
     if (ranks == 1) {
-        memcpy(all, mine, bytes);
+        memcpy(all, sent, bytes);
         return LS_OK;
     }
     const ls_comm_backend *b = comm->backend;
     if (comm->rank != root) {
-        LS_TRY(b->send(comm, root, TAG, mine, bytes));
+        LS_TRY(b->send(comm, root, TAG, sent, bytes));
         return b->receive(comm, root, TAG, all, bytes * (size_t)ranks);
     }
-    memcpy(all, mine, bytes);
+    memcpy(all, sent, bytes);
     for (int r = 1; r < ranks; r++)
         LS_TRY(b->receive(comm, r, TAG, (char *)all + (size_t)r * bytes, bytes));
     for (int r = 1; r < ranks; r++)
@@ -153,11 +153,11 @@ ls_status ls_comm_collect(ls_comm *comm, const void *mine, size_t bytes, void *a
 }
 
 /* *who: the first rank with the worst code. */
-static ls_status find_worst(ls_comm *comm, ls_code mine, ls_code *worst, size_t *who)
+static ls_status find_worst(ls_comm *comm, ls_code own_code, ls_code *worst, size_t *who)
 {
     const size_t ranks = (size_t)comm->size;
     ls_code *all = calloc(ranks, sizeof *all);
-    ls_status status = all ? ls_comm_collect(comm, &mine, sizeof mine, all)
+    ls_status status = all ? ls_comm_collect(comm, &own_code, sizeof own_code, all)
                            : ls_fail_memory("communicator", ranks * sizeof *all);
     if (status) /* so that no rank waits for this one's message */
         comm->backend->abandon(comm);
@@ -171,31 +171,31 @@ static ls_status find_worst(ls_comm *comm, ls_code mine, ls_code *worst, size_t 
     return status;
 }
 
-ls_status ls_comm_worst(ls_comm *comm, ls_code mine, ls_code *worst)
+ls_status ls_comm_worst(ls_comm *comm, ls_code own_code, ls_code *worst)
 {
     size_t who;
-    return find_worst(comm, mine, worst, &who);
+    return find_worst(comm, own_code, worst, &who);
 }
 
-ls_status ls_comm_agree(ls_comm *comm, ls_status mine)
+ls_status ls_comm_agree(ls_comm *comm, ls_status own_status)
 {
     ls_code worst;
     size_t who = 0;
     if (!comm)
-        return mine;
-    ls_status heard = find_worst(comm, ls_status_code(mine), &worst, &who);
-    if (mine || heard || !worst)
-        return ls_status_first(mine, heard);
+        return own_status;
+    ls_status heard = find_worst(comm, ls_status_code(own_status), &worst, &who);
+    if (own_status || heard || !worst)
+        return ls_status_first(own_status, heard);
     return ls_status_follows(
         ls_fail(worst, "communicator", NULL,
                 "rank %zu failed in its part; its own message names the reason", who));
 }
 
-ls_status ls_comm_bring(ls_comm *comm, ls_status mine, const void *bytes_of_mine, size_t bytes,
+ls_status ls_comm_bring(ls_comm *comm, ls_status own_status, const void *sent, size_t bytes,
                         void *all)
 {
-    LS_TRY(ls_comm_agree(comm, mine));
-    return ls_comm_collect(comm, bytes_of_mine, bytes, all);
+    LS_TRY(ls_comm_agree(comm, own_status));
+    return ls_comm_collect(comm, sent, bytes, all);
 }
 
 ls_traffic ls_comm_traffic(const ls_comm *comm)
@@ -326,7 +326,8 @@ ls_status ls_comm_check_bytes(int from, size_t came, size_t wanted)
                                     came, from, wanted);
 }
 
-ls_status ls_comm_mismatch(ls_comm *comm, size_t mine, size_t theirs, int other, bool more)
+ls_status ls_comm_mismatch(ls_comm *comm, size_t own_count, size_t other_count, int other,
+                           bool more)
 {
     char rank[32];
     snprintf(rank, sizeof rank, "rank %d", comm->rank);
@@ -335,7 +336,7 @@ ls_status ls_comm_mismatch(ls_comm *comm, size_t mine, size_t theirs, int other,
         LS_CODE_USAGE, "communicator", rank,
         "%zu elements here, %s%zu on rank %d; every rank enqueues matching operations in the "
         "same order",
-        mine, more ? "more than " : "", theirs, other);
+        own_count, more ? "more than " : "", other_count, other);
 }
 
 ls_status ls_comm_run_alone(ls_op *op, ls_queue *queue)

@@ -184,22 +184,22 @@ ls_status ls_comm_exchange(ls_comm *comm, const ls_exchange *exchange, ls_op **o
 
 /** A host call: gathers `bytes` bytes of every rank, in the order of ranks, to all ranks. `all` is
  * [size, bytes]. `comm` NULL means one rank. */
-ls_status ls_comm_collect(ls_comm *comm, const void *mine, size_t bytes, void *all);
+ls_status ls_comm_collect(ls_comm *comm, const void *sent, size_t bytes, void *all);
 
 /**
- * As ls_comm_collect, for bytes that each rank computed alone. `mine` is the status of this
+ * As ls_comm_collect, for bytes that each rank computed alone. `own_status` is the status of this
  * computation (takes ownership). If a rank has failed, all fail, the others with a consequence
  * (ls_status_follows), and none waits for the failed rank's bytes. Whatever a rank does alone
  * before a collective call ends with this, or with ls_comm_agree.
  */
-ls_status ls_comm_bring(ls_comm *comm, ls_status mine, const void *bytes_of_mine, size_t bytes,
+ls_status ls_comm_bring(ls_comm *comm, ls_status own_status, const void *sent, size_t bytes,
                         void *all);
 
 /** Tells all ranks the worst of their codes. A rank that cannot learn it gives up. */
-ls_status ls_comm_worst(ls_comm *comm, ls_code mine, ls_code *worst);
+ls_status ls_comm_worst(ls_comm *comm, ls_code own_code, ls_code *worst);
 
 /** ls_comm_bring without bytes: if a rank has failed, all fail. */
-ls_status ls_comm_agree(ls_comm *comm, ls_status mine);
+ls_status ls_comm_agree(ls_comm *comm, ls_status own_status);
 
 /** What this rank has sent so far; of a library's all-reduce nothing is known. */
 ls_traffic ls_comm_traffic(const ls_comm *comm);

@@ -54,8 +54,9 @@ void ls_rounds_send(ls_rounds *r, int from, int to, size_t elements)
             int k = 0, hosts = host_a < host_b ? host_b - host_a : host_a - host_b;
             while (k + 1 < LS_DISTANCES && hosts >> (k + 1))
                 k++;
-            const ls_wire *apart = &net->wires.apart[k];
-            latency_ns += apart->bytes_per_s > 0 ? apart->latency_ns : net->wires.host.latency_ns;
+            const ls_wire *distant = &net->wires.distant[k];
+            latency_ns +=
+                distant->bytes_per_s > 0 ? distant->latency_ns : net->wires.host.latency_ns;
             use(r, HOST_OUT, host_a, bytes);
             use(r, HOST_IN, host_b, bytes);
             use(r, APART, k, bytes);
@@ -66,7 +67,9 @@ void ls_rounds_send(ls_rounds *r, int from, int to, size_t elements)
 
 static const ls_wire *wire_of(const ls_wires *wires, int kind, int number)
 {
-    return kind == APART ? &wires->apart[number] : kind < HOST_OUT ? &wires->device : &wires->host;
+    return kind == APART     ? &wires->distant[number]
+           : kind < HOST_OUT ? &wires->device
+                             : &wires->host;
 }
 
 double ls_rounds_end(ls_rounds *r)

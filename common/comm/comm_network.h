@@ -24,10 +24,10 @@ enum { LS_DISTANCES = 12 }; /**< powers of two up to the most hosts */
  * are 2^k to 2^(k + 1) - 1 apart, or more with the last k, have the latency of apart[k] in place of
  * the host's, and all their messages share its bandwidth; all zero: as any two hosts. */
 typedef struct ls_wires {
-    ls_wire device;              /**< of every message */
-    ls_wire host;                /**< in addition, between hosts */
-    bool hosts;                  /**< hosts have ports; else each device is a host */
-    ls_wire apart[LS_DISTANCES]; /**< [k] between hosts so far apart */
+    ls_wire device;                /**< of every message */
+    ls_wire host;                  /**< in addition, between hosts */
+    bool hosts;                    /**< hosts have ports; else each device is a host */
+    ls_wire distant[LS_DISTANCES]; /**< [k] between hosts so far apart */
 } ls_wires;
 
 /** Sets `out` to the network of a link or, without one (NULL, or all zero), of processes on so many

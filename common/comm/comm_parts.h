@@ -55,11 +55,12 @@ ls_status ls_comm_rank_order(int ranks, ls_extent extent, const ls_layout *layou
 
 /** Failures with the same text in all back ends: no such rank; a message with more bytes than there
  * is room for, or another number than expected (otherwise LS_OK). ls_comm_mismatch also abandons:
- * rank `other` has enqueued an operation of `theirs` elements (`more`: of more than that). */
+ * rank `other` has enqueued an operation of `other_count` elements (`more`: of more than that). */
 ls_status ls_comm_check_rank(const ls_comm *comm, const char *what, int rank);
 ls_status ls_comm_check_room(int from, size_t came, size_t room);
 ls_status ls_comm_check_bytes(int from, size_t came, size_t wanted);
-ls_status ls_comm_mismatch(ls_comm *comm, size_t mine, size_t theirs, int other, bool more);
+ls_status ls_comm_mismatch(ls_comm *comm, size_t own_count, size_t other_count, int other,
+                           bool more);
 
 /** The `run` of operations that only ls_comm_enqueue can enqueue: refuses. */
 ls_status ls_comm_run_alone(ls_op *op, ls_queue *queue);

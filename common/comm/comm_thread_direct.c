@@ -54,13 +54,13 @@ static ls_status run_direct(ls_op *op, ls_queue *queue)
     thread_comm *comm = d->comm;
     thread_group *group = comm->group;
     const unsigned slot = comm->directs++ % 2;
-    thread_shown *mine = &group->slots[comm->base.rank].shown[slot];
+    thread_shown *entry = &group->slots[comm->base.rank].shown[slot];
     if (ls_comm_thread_is_abandoned(comm))
         return ls_comm_thread_abandoned(comm);
-    mine->data = d->data;
-    mine->count = d->count;
+    entry->data = d->data;
+    entry->count = d->count;
     if (d->part.few)
-        memcpy(mine->few, d->data, d->count * sizeof(float));
+        memcpy(entry->few, d->data, d->count * sizeof(float));
     uint64_t begin = ls_queue_wait_begin(queue);
     if (!meet(comm))
         return ls_comm_thread_abandoned(comm);

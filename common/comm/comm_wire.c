@@ -170,17 +170,18 @@ static ls_status add_messages(ls_comm *comm, const ls_wired_args *a, bool gather
     for (int k = 1; k < n; k++) {
         const int to = (me + k) % n, from = (me - k + n) % n;
         const part_of theirs_part = find_part(a->wire, a->extent, gathers ? from : to, n);
-        const size_t mine = bytes_of(a->wire, &own), theirs = bytes_of(a->wire, &theirs_part);
+        const size_t own_bytes = bytes_of(a->wire, &own),
+                     other_bytes = bytes_of(a->wire, &theirs_part);
         LS_TRY(ls_comm_add_exchange(
             comm, ops,
             &(ls_exchange){.bytes = true,
                            .to = to,
                            .send = (const float *)(void *)packed_at(a, gathers ? me : to, n),
-                           .send_count = gathers ? mine : theirs,
+                           .send_count = gathers ? own_bytes : other_bytes,
                            .from = from,
                            .receive = (float *)(void *)(gathers ? packed_at(a, from, n)
                                                                 : arrived_at(a, me, n, from)),
-                           .receive_count = gathers ? theirs : mine}));
+                           .receive_count = gathers ? other_bytes : own_bytes}));
     }
     return LS_OK;
 }

@@ -39,8 +39,8 @@ ALWAYS void pack_bf16(const float *restrict x, size_t count, uint16_t *restrict 
     for (size_t i = 0; i < count && error; i++) {
         out[i] = ls_bf16_of_float(x[i]);
         const float off = ls_float_of_bits(size_of(ls_float_of_bf16(out[i]) - x[i]));
-        const uint32_t apart = ls_bits_of_float(off / ls_float_of_bits(size_of(x[i]))) - infinite;
-        largest = apart > largest ? apart : largest;
+        const uint32_t excess = ls_bits_of_float(off / ls_float_of_bits(size_of(x[i]))) - infinite;
+        largest = excess > largest ? excess : largest;
     }
     if (error)
         raise_error(error, largest + infinite);

@@ -318,14 +318,14 @@ ls_status ls_queue_record(ls_queue *queue, ls_event *event)
 
 ls_status ls_queue_wait(ls_queue *queue, ls_event *event)
 {
-    const ls_device *here = queue->device, *there = event->device;
-    if (here->backend == there->backend)
-        return here->backend->queue_wait(queue, event);
-    if (here->backend->queue_captured(queue))
-        return ls_fail(LS_CODE_USAGE, "queue", here->info.text,
+    const ls_device *waiting = queue->device, *recorded = event->device;
+    if (waiting->backend == recorded->backend)
+        return waiting->backend->queue_wait(queue, event);
+    if (waiting->backend->queue_captured(queue))
+        return ls_fail(LS_CODE_USAGE, "queue", waiting->info.text,
                        "cannot be captured while it waits for an event of %s, which the host does; "
                        "--capture no works",
-                       there->info.text);
+                       recorded->info.text);
     return ls_event_sync(event); /* everything enqueued from here on follows it */
 }
 

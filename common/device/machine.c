@@ -107,19 +107,19 @@ static ls_status list_cores(ls_machine *machine, hwloc_topology_t topology, hwlo
     const size_t cores = (size_t)info->cores_total;
     LS_TRY(ls_allocate("machine", &machine->cores, cores, sizeof *machine->cores));
     LS_TRY(ls_allocate("machine", &machine->nodes, cores, sizeof *machine->nodes));
-    hwloc_bitmap_t mine = hwloc_bitmap_alloc();
-    if (!mine)
+    hwloc_bitmap_t allowed = hwloc_bitmap_alloc();
+    if (!allowed)
         return ls_fail_memory("machine", sizeof(void *));
     hwloc_obj_t core = NULL;
     while ((core = hwloc_get_next_obj_by_type(topology, type, core)) != NULL) {
-        hwloc_bitmap_and(mine, core->cpuset, usable);
-        if (hwloc_bitmap_iszero(mine))
+        hwloc_bitmap_and(allowed, core->cpuset, usable);
+        if (hwloc_bitmap_iszero(allowed))
             continue;
         const int node = core->nodeset ? hwloc_bitmap_first(core->nodeset) : -1;
         machine->nodes[info->cores_allowed] = node;
-        machine->cores[info->cores_allowed++] = hwloc_bitmap_first(mine);
+        machine->cores[info->cores_allowed++] = hwloc_bitmap_first(allowed);
     }
-    hwloc_bitmap_free(mine);
+    hwloc_bitmap_free(allowed);
     if (!info->cores_allowed)
         return ls_fail(LS_CODE_MISSING, "machine", "cores",
                        "the affinity mask and the control group leave no core to this process; see "

@@ -102,8 +102,8 @@ LS_DEVICE_FN ls_softmax_row ls_softmax_join(const float *parts, int64_t rows, in
 {
     ls_softmax_row out = {parts[3 * row], 0, 0};
     for (int64_t i = 1; i < slices; i++) {
-        const float its = parts[3 * (i * rows + row)];
-        out.largest = its > out.largest ? its : out.largest;
+        const float part_largest = parts[3 * (i * rows + row)];
+        out.largest = part_largest > out.largest ? part_largest : out.largest;
     }
     for (int64_t i = 0; i < slices; i++) {
         const float *part = parts + 3 * (i * rows + row);

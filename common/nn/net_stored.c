@@ -146,14 +146,14 @@ static void *view(const ls_net *net, net_views *views, const void *stored, int64
         return NULL;
     while (i < views->count && views->of[i].stored != stored)
         i++;
-    net_view *its = &views->of[i];
+    net_view *found = &views->of[i];
     if (i == views->count) {
-        *its = (net_view){(uint16_t *)(uintptr_t)stored, views->scratch, count, false, false};
+        *found = (net_view){(uint16_t *)(uintptr_t)stored, views->scratch, count, false, false};
         views->scratch += line_bytes(&net->options, count);
         views->count++;
     }
-    its->read |= read;
-    return its->wide;
+    found->read |= read;
+    return found->wide;
 }
 
 /* Has the site work on reals. */

@@ -11,8 +11,8 @@ typedef struct finder {
     const ls_graph *graph;
     const int *place;
     int across, drops;
-    bool apart; /* weight passes are */
-    int *last;  /* [nodes + 1] last node of each of the model's units */
+    bool weights_apart; /* weight passes are */
+    int *last;          /* [nodes + 1] last node of each of the model's units */
     ls_repeat *out;
 } finder;
 
@@ -77,7 +77,7 @@ static void drop_outputs(const finder *f)
         gathered = first ? f->out[n].unit : gathered;
         f->out[n].drops_output = f->out[n].unit && !first && (all || norm || with_input);
         f->out[n].drops_kept = all && !layer->again && keeps(graph, n);
-        if (!f->apart || !layer->backward_weights)
+        if (!f->weights_apart || !layer->backward_weights)
             continue;
         f->out[n].drops_kept = false;
         for (int i = 0; i < graph->nodes[n].input_count; i++)
@@ -128,8 +128,11 @@ ls_status ls_repeats_bound(ls_repeat *repeats, int count)
 ls_status ls_repeats_open(const ls_graph *graph, const int *place, int across, int drops,
                           bool weights_apart, ls_repeat **out)
 {
-    finder f = {
-        .graph = graph, .place = place, .across = across, .drops = drops, .apart = weights_apart};
+    finder f = {.graph = graph,
+                .place = place,
+                .across = across,
+                .drops = drops,
+                .weights_apart = weights_apart};
     const size_t count = (size_t)graph->count;
     *out = NULL;
     if (drops == LS_REPEAT_NONE)

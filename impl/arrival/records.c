@@ -45,15 +45,16 @@ static bool ends(const ls_step_run *run, int member)
 static ls_status read_worker(ls_reading *r, int m, uint64_t k, double end_ns, double *numbers)
 {
     ls_replica *replica = r->run->resources.members[m].replica;
-    double further[LS_REPLICA_LOSSES] = {0}, *its = numbers + at(r, m);
+    double further[LS_REPLICA_LOSSES] = {0}, *figures = numbers + at(r, m);
     if (m >= r->run->plan.placed.workers)
         return LS_OK;
     if (replica->loss.more)
         LS_TRY(ls_replica_more_losses(replica, r->first + k, further));
-    its[OWN_END] = end_ns;
-    its[LOSS] = r->records[k].loss;
-    its[DECAY] = replica->loss.decay ? further[replica->loss.sums - 1] : 0;
-    its[TOOK] = r->run->resources.served->clients[m].took[(r->first + k) % replica->job->records];
+    figures[OWN_END] = end_ns;
+    figures[LOSS] = r->records[k].loss;
+    figures[DECAY] = replica->loss.decay ? further[replica->loss.sums - 1] : 0;
+    figures[TOOK] =
+        r->run->resources.served->clients[m].took[(r->first + k) % replica->job->records];
     return LS_OK;
 }
 

@@ -37,16 +37,16 @@ static ls_status open_requests_of(ls_resources *r, int m, ls_comm *control)
 ls_status ls_served_open_requests(ls_resources *r)
 {
     enum { MOST = 2 * LS_JOB_REPLICAS };
-    const int *here = r->plan->local.items, count = r->plan->local.count;
+    const int *local = r->plan->local.items, count = r->plan->local.count;
     ls_comm *controls[MOST] = {0};
     if (!ls_ps_by_arrival(&r->plan->job->ps))
         return LS_OK;
     const ls_comm_backend *backend = r->ends[LS_MESSAGES].comms[0]->backend;
     if (!backend->receive_any)
         return ls_ps_refuse_arrival(backend->name);
-    LS_TRY(ls_connect(r, here, count, LS_UNCOUNTED, controls));
+    LS_TRY(ls_connect(r, local, count, LS_UNCOUNTED, controls));
     for (int i = 0; i < count; i++)
-        LS_TRY(open_requests_of(r, here[i], controls[i]));
+        LS_TRY(open_requests_of(r, local[i], controls[i]));
     return LS_OK;
 }
 
@@ -73,10 +73,10 @@ static ls_status load(ls_run *run, const ls_state_source *source)
 static ls_status traffic_of_served(const ls_run *run, ls_traffic *sent, ls_traffic *formula)
 {
     const ls_step_run *me = ls_step_run_of(run);
-    ls_traffic mine = {0}, due;
+    ls_traffic traffic = {0}, due;
     for (int k = 0; k < me->plan.placed.servers; k++)
-        ls_traffic_add(&mine, me->resources.served->servers[k].serving.served, 1);
-    LS_TRY(ls_steps_collect(run->job, mine, &due));
+        ls_traffic_add(&traffic, me->resources.served->servers[k].serving.served, 1);
+    LS_TRY(ls_steps_collect(run->job, traffic, &due));
     return ls_steps_traffic(run, &due, sent, formula);
 }
 

@@ -198,14 +198,14 @@ static ls_status place_batches(ls_parallel *me, const piece *p, const ls_batch *
 
 /* Allocates a sum in the part's memory and on the holder; a single part's is the result. */
 static ls_status place_sum(ls_parallel *me, const piece *p, size_t bytes, void *result,
-                           ls_memory_use use, void **there, void **here)
+                           ls_memory_use use, void **computed, void **summed)
 {
     const bool alone = me->options.count == 1, remote = p->at->done != NULL;
-    *here = result;
+    *summed = result;
     if (!alone)
-        LS_TRY(take(me, me->holder, remote ? LS_MEMORY_COMMUNICATION : use, bytes, here));
-    *there = *here;
-    return remote ? take(me, p->at->device, use, bytes, there) : LS_OK;
+        LS_TRY(take(me, me->holder, remote ? LS_MEMORY_COMMUNICATION : use, bytes, summed));
+    *computed = *summed;
+    return remote ? take(me, p->at->device, use, bytes, computed) : LS_OK;
 }
 
 static int64_t first_row(const ls_parallel_options *o, int number)
@@ -235,11 +235,11 @@ static ls_status open_piece(ls_parallel *me, int number, piece *p)
     if (o->gradients)
         LS_TRY(place_sum(me, p, o->variable_bytes, o->gradients, LS_MEMORY_GRADIENTS,
                          &part->gradients, &p->gradients));
-    void *here, *there;
+    void *summed, *computed;
     if (o->loss) {
-        LS_TRY(place_sum(me, p, sizeof *o->loss, o->loss, LS_MEMORY_WORKSPACE, &there, &here));
-        p->loss = here;
-        part->loss = there;
+        LS_TRY(place_sum(me, p, sizeof *o->loss, o->loss, LS_MEMORY_WORKSPACE, &computed, &summed));
+        p->loss = summed;
+        part->loss = computed;
     }
     p->open = true;
     return o->function->open(part);

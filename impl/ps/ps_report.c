@@ -31,11 +31,11 @@ ls_status ls_ps_report_collect(const ls_run *run, ls_ps_report *out)
     const ls_served *me = ls_step_run_of(run)->resources.served;
     ls_comm *comm = run->job->ranks.comm;
     const size_t processes = (size_t)ls_job_processes(run->job);
-    ls_ps_report mine = {0}, *all;
+    ls_ps_report report = {0}, *all;
     ls_status status = ls_allocate("ps", &all, processes, sizeof *all);
     for (int k = 0; k < me->layout->servers; k++)
-        join(&mine, &me->servers[k].serving.now.seen);
-    status = ls_comm_bring(comm, status, &mine, sizeof mine, all);
+        join(&report, &me->servers[k].serving.now.seen);
+    status = ls_comm_bring(comm, status, &report, sizeof report, all);
     *out = (ls_ps_report){0};
     for (size_t p = 0; p < processes && !status; p++)
         join(out, &all[p]);
@@ -114,14 +114,14 @@ static ls_status write_logs(const ls_served *me, FILE *file, ls_comm *comm, cons
                             ls_ps_event *room)
 {
     for (int s = 0; s < me->layout->servers; s++) {
-        const bool here = me->servers[s].shard.replica;
-        const ls_ps_event *events = here ? me->servers[s].serving.log.events : room;
+        const bool is_local = me->servers[s].shard.replica;
+        const ls_ps_event *events = is_local ? me->servers[s].serving.log.events : room;
         const size_t bytes = sizes[s].count * sizeof *room;
-        if (here && comm && s)
+        if (is_local && comm && s)
             LS_TRY(comm->backend->send(comm, 0, TAG, events, bytes));
         if (!file)
             continue;
-        if (!here)
+        if (!is_local)
             LS_TRY(comm->backend->receive(comm, s, TAG, room, bytes));
         static const char *const kinds[] = {[LS_PS_PULL] = "pull",
                                             [LS_PS_PUSH] = "push",
@@ -165,21 +165,21 @@ ls_status ls_ps_record(const ls_run *run, const char *path, ls_status *unsaved)
     const ls_served *me = ls_step_run_of(run)->resources.served;
     ls_comm *comm = run->job->ranks.comm;
     const size_t n = (size_t)me->layout->servers, processes = (size_t)ls_job_processes(run->job);
-    log_size *mine;
+    log_size *own_logs;
     record r = {0};
-    ls_status status = ls_allocate("ps", &mine, n * (1 + processes), sizeof *mine);
-    log_size *all = mine ? mine + n : NULL;
+    ls_status status = ls_allocate("ps", &own_logs, n * (1 + processes), sizeof *own_logs);
+    log_size *all = own_logs ? own_logs + n : NULL;
     for (size_t s = 0; s < n && !status; s++)
-        mine[s] = (log_size){me->servers[s].serving.log.count, me->servers[s].serving.log.lost};
-    status = ls_comm_bring(comm, status, mine, n * sizeof *mine, all);
+        own_logs[s] = (log_size){me->servers[s].serving.log.count, me->servers[s].serving.log.lost};
+    status = ls_comm_bring(comm, status, own_logs, n * sizeof *own_logs, all);
     for (size_t s = 0; s < n && !status; s++)
-        mine[s] = all[(comm ? s : 0) * n + s];
+        own_logs[s] = all[(comm ? s : 0) * n + s];
     if (!status)
-        status = ls_comm_agree(comm, write_record(me, comm, mine, &r));
+        status = ls_comm_agree(comm, write_record(me, comm, own_logs, &r));
     if (!status)
         *unsaved = ls_comm_agree(
             comm, r.text ? ls_whole_file("option --ps-record", path, put_record, &r) : LS_OK);
     free(r.text);
-    free(mine);
+    free(own_logs);
     return status;
 }

@@ -7,7 +7,7 @@
 static ls_status add_variables(const ls_variables *whole, const ls_ps_range *range,
                                ls_graph_part *part)
 {
-    ls_variables *here = &part->graph->variables;
+    ls_variables *variables = &part->graph->variables;
     for (size_t i = 0; i < whole->count; i++) {
         ls_variable v = whole->items[i];
         const ls_range both =
@@ -16,9 +16,9 @@ static ls_status add_variables(const ls_variables *whole, const ls_ps_range *ran
             continue;
         v.rank = 1;
         v.shape[0] = (int64_t)both.count;
-        LS_TRY(ls_grow("ps", &part->whole, here->count, sizeof *part->whole));
-        part->whole[here->count] = both.first;
-        LS_TRY(ls_variables_add(here, &v));
+        LS_TRY(ls_grow("ps", &part->whole, variables->count, sizeof *part->whole));
+        part->whole[variables->count] = both.first;
+        LS_TRY(ls_variables_add(variables, &v));
     }
     return LS_OK;
 }

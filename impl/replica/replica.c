@@ -182,8 +182,8 @@ ls_status ls_replica_open(const ls_replica_options *options, ls_replica **out)
     replica->updated.owns = options->owns;
     replica->windows.parameters = options->windows;
     replica->windows.gradients = options->gradient_windows;
-    for (ls_replica_part_of its = {.next = 0}; ls_replica_next(replica, &its);)
-        replica->updated.stated += its.range.count;
+    for (ls_replica_part_of part = {.next = 0}; ls_replica_next(replica, &part);)
+        replica->updated.stated += part.range.count;
     replica->loss.more = replica->loss.sums - 1;
     replica->loss.decays = options->decay_loss;
     if (decays(replica) &&

@@ -17,24 +17,24 @@ static void *element_at(const ls_replica *r, void *flat, size_t index)
     return flat ? (char *)flat + index * r->kernels->table->real_bytes : NULL;
 }
 
-bool ls_replica_next(const ls_replica *r, ls_replica_part_of *its)
+bool ls_replica_next(const ls_replica *r, ls_replica_part_of *part)
 {
     const ls_shares *s = &r->updated.shares;
-    its->state += its->range.count;
+    part->state += part->range.count;
     if (!s->buckets)
-        its->range = (ls_range){0, r->updated.owned};
-    else if (its->next < s->buckets->count)
-        its->range = ls_bucket_share(s->buckets, its->next, s->share, s->count);
-    return its->next++ < (s->buckets ? s->buckets->count : 1);
+        part->range = (ls_range){0, r->updated.owned};
+    else if (part->next < s->buckets->count)
+        part->range = ls_bucket_share(s->buckets, part->next, s->share, s->count);
+    return part->next++ < (s->buckets ? s->buckets->count : 1);
 }
 
 ls_status ls_replica_find(const ls_replica *r, ls_range range, ls_replica_at *out)
 {
     size_t state = r->updated.shares.buckets ? SIZE_MAX : range.first;
-    for (ls_replica_part_of its = {.next = 0}; state == SIZE_MAX && ls_replica_next(r, &its);)
-        if (range.first >= its.range.first &&
-            range.first + range.count <= its.range.first + its.range.count)
-            state = its.state + range.first - its.range.first;
+    for (ls_replica_part_of part = {.next = 0}; state == SIZE_MAX && ls_replica_next(r, &part);)
+        if (range.first >= part.range.first &&
+            range.first + range.count <= part.range.first + part.range.count)
+            state = part.state + range.first - part.range.first;
     if (state == SIZE_MAX)
         return ls_fail(LS_CODE_USAGE, "update", NULL,
                        "elements %zu to %zu are not in the shares of replica %d, which has no "
@@ -184,25 +184,25 @@ static int compare_ranges(const void *a, const void *b)
 /* As above, for all that the replica updates, in order. Returns whether that is contiguous. */
 static bool list_all_decaying(const ls_replica *r, range_list *out)
 {
-    const bool apart = r->updated.shares.buckets && (r->masters || r->windows.parameters);
-    for (ls_replica_part_of its = {.next = 0}; ls_replica_next(r, &its);)
-        list_decaying(r, its.range, apart ? its.state : its.range.first, out);
+    const bool by_shares = r->updated.shares.buckets && (r->masters || r->windows.parameters);
+    for (ls_replica_part_of part = {.next = 0}; ls_replica_next(r, &part);)
+        list_decaying(r, part.range, by_shares ? part.state : part.range.first, out);
     if (out->count)
         qsort(out->items, (size_t)out->count, sizeof *out->items, compare_ranges);
-    return apart;
+    return by_shares;
 }
 
 ls_status ls_replica_decay_loss(ls_replica *r, ls_op_list *ops)
 {
     range_list ranges = {0};
     LS_TRY(ls_allocate("replica", &ranges.items, r->graph->variables.count, sizeof *ranges.items));
-    const bool apart = list_all_decaying(r, &ranges);
-    const ls_weight_decay_args args = {.count =
-                                           (int64_t)(apart ? r->updated.stated : r->updated.owned),
-                                       .weight = ls_replica_trained(r),
-                                       .ranges = ranges.items,
-                                       .range_count = ranges.count,
-                                       .loss = r->loss.decay};
+    const bool by_shares = list_all_decaying(r, &ranges);
+    const ls_weight_decay_args args = {
+        .count = (int64_t)(by_shares ? r->updated.stated : r->updated.owned),
+        .weight = ls_replica_trained(r),
+        .ranges = ranges.items,
+        .range_count = ranges.count,
+        .loss = r->loss.decay};
     ls_op *op;
     ls_status status = ls_kernel_table_need(r->kernels->table, "weight_decay", "the model");
     if (!status)

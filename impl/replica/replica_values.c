@@ -34,8 +34,8 @@ static void pack(const ls_replica *r, ls_range some, float *packed, const transf
         ls_graph_part_copy(r->part, some, packed, t->block, t->values, back);
         return;
     }
-    float *here = t->values + (some.first - t->block.first);
-    memcpy(back ? packed : here, back ? here : packed, some.count * sizeof *packed);
+    float *in_block = t->values + (some.first - t->block.first);
+    memcpy(back ? packed : in_block, back ? in_block : packed, some.count * sizeof *packed);
 }
 
 /* Converts between the host's elements and the replica's, which have `bytes` bytes each. */
@@ -61,9 +61,9 @@ static ls_status move_some(const ls_replica *r, void *there, ls_range some, tran
     const bool converts = each != sizeof(float);
     float *packed;
     if (!r->part && !converts) { /* one copy */
-        float *here = t->values + (some.first - t->block.first);
-        return t->out ? ls_queue_read(r->queue, here, there, bytes)
-                      : ls_queue_write(r->queue, there, here, bytes);
+        float *in_block = t->values + (some.first - t->block.first);
+        return t->out ? ls_queue_read(r->queue, in_block, there, bytes)
+                      : ls_queue_write(r->queue, there, in_block, bytes);
     }
     LS_TRY(ls_allocate("replica", &packed, some.count + 1, sizeof *packed + sizeof(double)));
     char *other = (char *)(packed + (some.count + 1) / 2 * 2); /* aligned for doubles */
@@ -100,9 +100,9 @@ static ls_status move(const ls_replica *r, void *flat, ls_range range, transfer 
 /* Moves all of a buffer of updated elements. */
 static ls_status move_stated(const ls_replica *r, void *flat, transfer *t)
 {
-    for (ls_replica_part_of its = {.next = 0}; ls_replica_next(r, &its);)
-        if (its.range.count)
-            LS_TRY(move(r, (char *)flat + its.state * bytes_of(r, t), its.range, t));
+    for (ls_replica_part_of part = {.next = 0}; ls_replica_next(r, &part);)
+        if (part.range.count)
+            LS_TRY(move(r, (char *)flat + part.state * bytes_of(r, t), part.range, t));
     return LS_OK;
 }
 
@@ -150,10 +150,10 @@ ls_status ls_replica_copies(ls_replica *r, ls_range block, float *out)
 ls_status ls_replica_read(ls_replica *r, ls_values values, ls_range range, float *out)
 {
     const float *own = stated(r, values), *whole = r->parameters;
-    for (ls_replica_part_of its = {.next = 0}; ls_replica_next(r, &its);) {
-        const ls_range both = ls_range_common(range, (ls_range){its.state, its.range.count});
+    for (ls_replica_part_of part = {.next = 0}; ls_replica_next(r, &part);) {
+        const ls_range both = ls_range_common(range, (ls_range){part.state, part.range.count});
         const float *from =
-            own ? own + both.first : whole + its.range.first + (both.first - its.state);
+            own ? own + both.first : whole + part.range.first + (both.first - part.state);
         if (both.count)
             LS_TRY(ls_queue_read(r->queue, out + (both.first - range.first), from,
                                  both.count * sizeof *out));

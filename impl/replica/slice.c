@@ -127,12 +127,12 @@ static ls_status build_pass(ls_slice *s, int piece, int node, ls_act_kind kind)
 ls_status ls_slice_build_again(ls_slice *s, int from, int node)
 {
     const ls_replica *r = s->options.replica;
-    const ls_repeat *its = r->repeats ? &r->repeats[node] : NULL;
-    if (!its || !its->unit || its->last != node ||
-        (!ls_job_divides(r->job) && its->unit == ls_repeats_units(r->graph, r->repeats)))
+    const ls_repeat *repeated = r->repeats ? &r->repeats[node] : NULL;
+    if (!repeated || !repeated->unit || repeated->last != node ||
+        (!ls_job_divides(r->job) && repeated->unit == ls_repeats_units(r->graph, r->repeats)))
         return LS_OK;
-    for (int n = its->first; n <= its->last; n++) {
-        if (r->repeats[n].unit != its->unit || !r->repeats[n].again)
+    for (int n = repeated->first; n <= repeated->last; n++) {
+        if (r->repeats[n].unit != repeated->unit || !r->repeats[n].again)
             continue;
         for (int piece = from; piece < s->piece_count; piece++)
             LS_TRY(build_pass(s, piece, n, LS_ACT_AGAIN));

@@ -70,9 +70,9 @@ static ls_status build_pieces(ls_slice *s, int64_t rows)
     /* A slot's largest, whose memory others share; the largest of all, whose scratch is, first. */
     for (int smaller = 0; smaller < 2; smaller++)
         for (const ls_slice_item *i = s->order.items; i < end; i++) {
-            const int64_t own = i->adds ? 0 : rows_of(s, i->piece - s->piece, rows);
-            for (int c = 0; c < ls_slice_chunks(s) && own && (own < rows) == smaller; c++)
-                LS_TRY(ls_slice_need_net(s, i->level, own, c, (int)i->slot, &net));
+            const int64_t taken = i->adds ? 0 : rows_of(s, i->piece - s->piece, rows);
+            for (int c = 0; c < ls_slice_chunks(s) && taken && (taken < rows) == smaller; c++)
+                LS_TRY(ls_slice_need_net(s, i->level, taken, c, (int)i->slot, &net));
         }
     for (const ls_slice_item *i = s->order.items; i < end; i++)
         if (!i->adds)

@@ -47,17 +47,18 @@ static ls_status add_by_pass(ls_slice *s, size_t into, size_t from, bool weights
 {
     const int nodes = s->options.replica->graph->count;
     const ls_act_kind kind = weights ? LS_ACT_SUM_WEIGHTS : LS_ACT_SUM;
-    ls_range some = {0}, its;
+    ls_range some = {0}, next;
     for (int n = 0; n < nodes; n++) {
         const ls_net *net = ls_slice_node_net(s, s->piece_count - 1, n);
-        if (!ls_net_node_final(net, n, &its.first, &its.count) || ls_net_splits(net, n) != weights)
+        if (!ls_net_node_final(net, n, &next.first, &next.count) ||
+            ls_net_splits(net, n) != weights)
             continue;
-        if (some.count && some.first + some.count != its.first) {
+        if (some.count && some.first + some.count != next.first) {
             LS_TRY(add_range(s, kind, into, from, some, 0));
             some.count = 0;
         }
-        its.first = some.count ? some.first : its.first;
-        some = (ls_range){its.first, some.count + its.count};
+        next.first = some.count ? some.first : next.first;
+        some = (ls_range){next.first, some.count + next.count};
     }
     return some.count ? add_range(s, kind, into, from, some, 0) : LS_OK;
 }

@@ -114,11 +114,11 @@ static ls_status check(const ls_outline *o)
     const int64_t replicas = ls_declared_number(&o->job->options, &ls_option_hybrid_replicas);
     const int parts = o->job->mesh.size[LS_STAGE];
     LS_TRY(check_even("--hybrid-replicas", "replicas", replicas, devices));
-    const int64_t places = devices / replicas, here = (int64_t)o->devices;
-    if (here % places && places % here && strcmp(o->comm, "mpi") == 0)
+    const int64_t places = devices / replicas, local = (int64_t)o->devices;
+    if (local % places && places % local && strcmp(o->comm, "mpi") == 0)
         return ls_fail(LS_CODE_USAGE, "option", "--hybrid-replicas",
                        "replicas of %lld devices do not fit processes of %lld; use a multiple",
-                       (long long)places, (long long)here);
+                       (long long)places, (long long)local);
     if (divides(within))
         LS_TRY(ls_refuse_library(o, "sums complete gradients, and hybrid's devices have parts",
                                  "direct, ring, tree, halving-doubling, flat or auto"));

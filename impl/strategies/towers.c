@@ -64,12 +64,12 @@ static void fetch(ls_step *s, int tower, ls_range range)
 static void run_with_shadow(ls_step *s, int tower)
 {
     const int shadow = ls_shadow(s, tower);
-    ls_span here, there;
+    ls_span output, copy;
     for (size_t p = 0; p < ls_pieces(s, tower).count; p++) {
         ls_run_piece(s, tower, p, LS_PASS_FORWARD);
-        for (size_t k = 0; ls_kept(s, tower, p, k, &here); k++) {
-            ls_kept(s, shadow, p, k, &there);
-            ls_message(s, there, here, LS_REPLACE);
+        for (size_t k = 0; ls_kept(s, tower, p, k, &output); k++) {
+            ls_kept(s, shadow, p, k, &copy);
+            ls_message(s, copy, output, LS_REPLACE);
         }
         ls_run_piece(s, shadow, p, LS_PASS_BACKWARD);
     }
@@ -78,10 +78,10 @@ static void run_with_shadow(ls_step *s, int tower)
 static void build(ls_step *s)
 {
     const int n = ls_replicas(s), holder = ls_holder(s);
-    const bool ahead = is_staged(s), apart = ls_step_job(s)->division.backward_held;
+    const bool ahead = is_staged(s), shadowed = ls_step_job(s)->division.backward_held;
     int from[LS_JOB_REPLICAS]; /* the members with the gradients */
     for (int t = 0; t < n; t++) {
-        from[t] = apart && t != holder ? ls_shadow(s, t) : t;
+        from[t] = shadowed && t != holder ? ls_shadow(s, t) : t;
         if (t != holder && !ahead)
             fetch(s, t, ls_all(s));
         if (from[t] == t) {

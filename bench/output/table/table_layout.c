@@ -116,8 +116,8 @@ void ls_table_make(const ls_writer *writer, const ls_columns *given, const json_
     if (writer->format->markdown && !given->alone && !is_given(given, "", label))
         add(out, NULL, label, NULL, NULL);
     for (size_t i = 0; i <= given->count; i++) {
-        const bool here = i == given->leading && !given->alone && !given->fixed;
-        for (size_t o = 0; here && o < json_array_size(options); o++)
+        const bool leads = i == given->leading && !given->alone && !given->fixed;
+        for (size_t o = 0; leads && o < json_array_size(options); o++)
             if (!is_given(given, "case.", ls_option_name(json_array_get(options, o))))
                 add(out, NULL, NULL, json_array_get(options, o), writer->swept);
         if (i == given->count)

@@ -378,7 +378,7 @@ ls_status ls_advise(ls_predictor *p, ls_workplace *workplace, ls_validations *va
     a.ideal[1].net.bytes_per_s = no_limit;
     if (p->platform.kind == LS_PLATFORM_FILE)
         LS_TRY(ls_engine_probe(p->engine, &p->platform, (int)a.devices, p->devices_per_host));
-    out->here = ls_validations_regret(validations);
+    out->measured = ls_validations_regret(validations);
     out->published = ls_published_regret();
     const bool asked = workplace->request->progress > 0 ||
                        (workplace->request->progress < 0 && isatty(STDERR_FILENO));

@@ -70,7 +70,7 @@ typedef struct ls_advice {
     int64_t batch;    /**< of a step, or with weak scaling of a replica */
     bool cut;         /**< the time for the search was over before its end */
     bool interrupted; /**< by a signal */
-    ls_regret here, published; /**< of such choices on measured rows, on published ones */
+    ls_regret measured, published; /**< of such choices on measured rows, on published ones */
 } ls_advice;
 
 /** Prints a ranking in which nothing was played yet. `profile`: the model is a profile. */

@@ -80,11 +80,11 @@ static void find_crossing(const scales *s, const double *first, const double *se
         for (int up = 0; up < 2 && isnan(out->value); up++) {
             const size_t near = up ? s->each_way + d : s->each_way - d;
             const size_t far = up ? near + 1 : near - 1;
-            const double here = log(second[near] / first[near]);
-            const double there = log(second[far] / first[far]);
-            if (!(there < -1e-6) || here < -1e-6)
+            const double near_log = log(second[near] / first[near]);
+            const double far_log = log(second[far] / first[far]);
+            if (!(far_log < -1e-6) || near_log < -1e-6)
                 continue;
-            const double share = here > there ? here / (here - there) : 0;
+            const double share = near_log > far_log ? near_log / (near_log - far_log) : 0;
             out->value =
                 value * scale_of(s, near) * pow(scale_of(s, far) / scale_of(s, near), share);
             out->below = !up;
@@ -95,14 +95,14 @@ static ls_status find_of_network(ls_advising *a)
 {
     static const char *const names[AXES] = {"bandwidth", "latency"};
     const ls_advice *out = a->out;
-    ls_platform here = a->predictor->platform;
+    ls_platform platform = a->predictor->platform;
     scales s;
     double first[AXES * SCALES], second[AXES * SCALES];
     s.each_way =
         out->ranking->activities + out->ranking[out->second].activities > LARGE ? COARSE : EACH_WAY;
     s.count = 2 * s.each_way + 1;
     for (size_t i = 0; i < AXES * s.count; i++) {
-        s.platforms[i] = here;
+        s.platforms[i] = platform;
         *value_of(&s.platforms[i], i >= s.count) *= scale_of(&s, i % s.count);
     }
     ls_advising_show(a, "other networks", "");
@@ -110,7 +110,7 @@ static ls_status find_of_network(ls_advising *a)
     LS_TRY(play_scales(a, &s, out->second, second));
     for (int axis = 0; axis < AXES; axis++) {
         ls_break_even found = {.axis = names[axis], .with = out->second};
-        const double value = *value_of(&here, axis);
+        const double value = *value_of(&platform, axis);
         if (!(value > 0))
             continue;
         find_crossing(&s, first + (size_t)axis * s.count, second + (size_t)axis * s.count, value,
@@ -170,9 +170,9 @@ static bool is_long(const ls_advising *a, int64_t devices)
 static ls_status find_of_devices(ls_advising *a)
 {
     ls_advice *out = a->out;
-    const double here = (double)a->devices;
+    const double count = (double)a->devices;
     ls_break_even found = {
-        .axis = "devices", .value = NAN, .low = here, .high = here, .with = out->second};
+        .axis = "devices", .value = NAN, .low = count, .high = count, .with = out->second};
     const char *devices = a->workplace->request->cases->devices;
     if (strchr(devices, '+') || strchr(devices, ':'))
         return LS_OK; /* they have names */

@@ -100,7 +100,7 @@ static json_t *document_of(const ls_advice *advice, size_t memory_limit,
         advice->alone_per_s > 0 ? json_real(advice->alone_per_s) : NULL, "check",
         ls_text_value(words->line), "check_differs",
         words->line && *words->differs ? ls_text_value(words->differs) : NULL, "usual",
-        *usual ? ls_text_value(usual) : NULL, "regret", regret_of(&advice->here),
+        *usual ? ls_text_value(usual) : NULL, "regret", regret_of(&advice->measured),
         "regret_published", regret_of(&advice->published));
 }
 

@@ -37,11 +37,12 @@ static void measure_parts(double mean_ms, const ls_accounts *a, const double *al
     for (size_t i = 0; i < devices * LS_TIME_USES && sum > 0; i++)
         out->part_ms[i % LS_TIME_USES] += all[i] / sum * mean_ms;
     for (size_t d = 0; d < a->devices; d++) {
-        const double *mine = a->ns + d * LS_TIME_USES, its = sum_of(mine);
-        const double ms = its > 0 ? mean_ms / its : 0, wait_ms = mine[LS_TIME_WAIT] * ms;
-        out->loads[d] = (ls_device_load){.busy_ms = its * ms - wait_ms,
+        const double *uses_ns = a->ns + d * LS_TIME_USES, total_ns = sum_of(uses_ns);
+        const double ms = total_ns > 0 ? mean_ms / total_ns : 0,
+                     wait_ms = uses_ns[LS_TIME_WAIT] * ms;
+        out->loads[d] = (ls_device_load){.busy_ms = total_ns * ms - wait_ms,
                                          .wait_ms = wait_ms,
-                                         .gather_ms = mine[LS_TIME_GATHER] * ms};
+                                         .gather_ms = uses_ns[LS_TIME_GATHER] * ms};
     }
 }
 

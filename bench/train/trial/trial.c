@@ -133,9 +133,9 @@ static ls_status strike(const ls_trial *trial)
 {
     const ls_fault *fault = &trial->session.plan->config->fault;
     const ls_processes *processes = trial->workplace->request->processes;
-    const bool mine = (processes->size == 1 || fault->target == processes->rank) &&
-                      !trial->session.plan->config->shrinks; /* then the rank alone is gone */
-    if (!ls_fault_strikes(fault) || !mine || (uint64_t)fault->step != trial->session.step)
+    const bool is_target = (processes->size == 1 || fault->target == processes->rank) &&
+                           !trial->session.plan->config->shrinks; /* then the rank alone is gone */
+    if (!ls_fault_strikes(fault) || !is_target || (uint64_t)fault->step != trial->session.step)
         return LS_OK;
     if (fault->kind == LS_FAULT_HANG && ls_plan_can_hang(trial->session.plan))
         return ls_session_hang(&trial->session, fault->target);

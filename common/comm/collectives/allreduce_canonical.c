@@ -149,7 +149,7 @@ static ls_status put_round(ls_comm *comm, const ls_allreduce_args *a, int to, in
 {
     ls_subtree nodes[LS_SUBTREES];
     ls_range theirs = ls_comm_parts(ls_comm_extent(a), to, 1, comm->size);
-    ls_range mine = ls_comm_parts(ls_comm_extent(a), comm->rank, 1, comm->size);
+    ls_range own_range = ls_comm_parts(ls_comm_extent(a), comm->rank, 1, comm->size);
     const size_t first = count_trees(a->of, from, comm->size, a->shards); /* leaf of rank `from` */
     const size_t in = find_trees(a->of, from, comm->size, a->shards, nodes);
     for (size_t k = 0; k < a->sum_count || k < in; k++) {
@@ -162,7 +162,7 @@ static ls_status put_round(ls_comm *comm, const ls_allreduce_args *a, int to, in
         if (k < in) {
             e.from = from;
             e.receive = tree->leaves[first + k];
-            e.receive_count = mine.count;
+            e.receive_count = own_range.count;
         }
         LS_TRY(ls_comm_add_exchange(comm, ops, &e));
     }
@@ -196,12 +196,12 @@ static ls_status put_half(ls_comm *comm, ls_half half, const ls_allreduce_args *
     if (a->shards < 1)
         return ls_fail(LS_CODE_USAGE, "all-reduce", "canonical",
                        "%lld shards are given; give at least 1", (long long)a->shards);
-    size_t mine = find_trees(a->of, comm->rank, comm->size, a->shards, nodes);
-    if (a->sum_count != mine)
+    size_t expected = find_trees(a->of, comm->rank, comm->size, a->shards, nodes);
+    if (a->sum_count != expected)
         return ls_fail(LS_CODE_USAGE, "all-reduce", "canonical",
                        "rank %d gives %zu partial sums, expected %zu: one for each finished "
                        "subtree of its shards",
-                       comm->rank, a->sum_count, mine);
+                       comm->rank, a->sum_count, expected);
     if (comm->size == 1)
         return LS_OK;
     ls_status status = put_sum(comm, a, &tree, ops);

@@ -60,10 +60,10 @@ static int rank_of(const halving *h, bool upper, int leaf)
 }
 
 /* Exchanges with rank `other`: the own part is summed there (`add`), or is finished. */
-static ls_status put_swap(ls_comm *comm, float *data, int other, bool add, ls_range mine,
-                          ls_range theirs, ls_op_list *ops)
+static ls_status put_swap(ls_comm *comm, float *data, int other, bool add, ls_range own_half,
+                          ls_range other_half, ls_op_list *ops)
 {
-    const ls_range out = add ? theirs : mine, in = add ? mine : theirs;
+    const ls_range out = add ? other_half : own_half, in = add ? own_half : other_half;
     return ls_comm_add_exchange(comm, ops,
                                 &(ls_exchange){.to = other,
                                                .send = data + out.first,

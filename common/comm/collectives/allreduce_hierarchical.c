@@ -49,10 +49,10 @@ static ls_status find_leaders(const ls_layout *layout, int ranks, all_leaders *o
     LS_TRY(ls_allocate("communicator", &out->leaders, (size_t)ranks, sizeof *out->leaders));
     for (int r = 0; r < ranks; r++) {
         const int p = r / each;
-        const bool beside = p && layout && layout->host[p] == layout->host[p - 1];
-        out->at[r] = (leaders){p * each, beside   ? out->at[r - each].host
-                                         : layout ? first_on_host(layout, p) * each
-                                                  : 0};
+        const bool same_host = p && layout && layout->host[p] == layout->host[p - 1];
+        out->at[r] = (leaders){p * each, same_host ? out->at[r - each].host
+                                         : layout  ? first_on_host(layout, p) * each
+                                                   : 0};
         if (out->at[r].host == r)
             out->leaders[out->hosts++] = r;
     }

@@ -317,7 +317,7 @@ static ls_status make_exchange(ls_comm *base, const ls_exchange *exchange, ls_op
 {
     mpi_comm *comm = (mpi_comm *)base;
     const mpi_group *group = comm->group;
-    const int mine = group->members[base->rank].local;
+    const int own_local = group->members[base->rank].local;
     if (exchange->from >= 0 && exchange->add)
         LS_TRY(take_scratch(comm, exchange->receive_count));
     exchange_op *x;
@@ -329,10 +329,10 @@ static ls_status make_exchange(ls_comm *base, const ls_exchange *exchange, ls_op
                        .comm = comm,
                        .what = *exchange};
     if (exchange->to >= 0)
-        x->out = open_flow(x, exchange->to, mine, group->members[exchange->to].local,
+        x->out = open_flow(x, exchange->to, own_local, group->members[exchange->to].local,
                            exchange->send_count);
     if (exchange->from >= 0)
-        x->in = open_flow(x, exchange->from, group->members[exchange->from].local, mine,
+        x->in = open_flow(x, exchange->from, group->members[exchange->from].local, own_local,
                           exchange->receive_count);
     *out = &x->op;
     return LS_OK;

@@ -32,8 +32,8 @@ static void book_arrival(const mpi_group *group, ls_mail_header *h)
 {
     const ls_device *device = group->devices[group->members[h->to].local];
     const int *hosts = group->life->hosts;
-    const bool here = hosts && hosts[group->members[h->from].process] == hosts[group->process];
-    const uint64_t end_ns = here ? h->arrival_ns : ls_clock_ns() + h->after_ns;
+    const bool same_host = hosts && hosts[group->members[h->from].process] == hosts[group->process];
+    const uint64_t end_ns = same_host ? h->arrival_ns : ls_clock_ns() + h->after_ns;
     h->arrival_ns =
         ls_device_receive(device, h->bytes, end_ns - ls_device_transfer_ns(device, h->bytes));
 }

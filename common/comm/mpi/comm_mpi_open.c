@@ -176,11 +176,11 @@ static ls_status duplicate(mpi_comm *processes, MPI_Comm *out)
     return status;
 }
 
-static ls_status meet_all(ls_comm *processes, const mpi_offer *mine, mpi_offer *offers,
+static ls_status meet_all(ls_comm *processes, const mpi_offer *offer, mpi_offer *offers,
                           MPI_Comm *out)
 {
     const mpi_group *world = ((mpi_comm *)processes)->group;
-    LS_TRY(ls_comm_collect(processes, mine, sizeof *mine, offers));
+    LS_TRY(ls_comm_collect(processes, offer, sizeof *offer, offers));
     LS_TRY(refuse_gpus(offers, world->processes));
     return duplicate((mpi_comm *)processes, out);
 }
@@ -195,7 +195,7 @@ static bool any_gpu(ls_device *const *devices, int count)
 }
 
 /* The group of all members; takes ownership of the board. */
-static ls_status open_group(ls_comm *processes, const mpi_offer *mine, struct mpi_board *board,
+static ls_status open_group(ls_comm *processes, const mpi_offer *offer, struct mpi_board *board,
                             mpi_group **out)
 {
     mpi_group *world = ((mpi_comm *)processes)->group, *group = NULL;
@@ -203,7 +203,7 @@ static ls_status open_group(ls_comm *processes, const mpi_offer *mine, struct mp
     mpi_offer *offers = calloc(n, sizeof *offers);
     int size = 0;
     MPI_Comm made;
-    ls_status status = offers ? meet_all(processes, mine, offers, &made)
+    ls_status status = offers ? meet_all(processes, offer, offers, &made)
                               : ls_fail_memory("communicator", n * sizeof *offers);
     if (!status) {
         /* Members in the order of processes, then of their devices. */
@@ -217,7 +217,7 @@ static ls_status open_group(ls_comm *processes, const mpi_offer *mine, struct mp
         status = ls_comm_mpi_group(made, members, size, world, &group);
     }
     if (status)
-        ls_comm_mpi_withdraw(mine, board);
+        ls_comm_mpi_withdraw(offer, board);
     else
         status = ls_comm_mpi_join(processes, group, offers, board);
     free(offers);
@@ -231,10 +231,10 @@ ls_status ls_comm_mpi_open(ls_comm *processes, ls_device *const *devices, int co
                            ls_comm **comms)
 {
     mpi_group *group = NULL;
-    mpi_offer mine;
+    mpi_offer offer;
     struct mpi_board *board;
-    ls_comm_mpi_offer(processes->rank, any_gpu(devices, count) ? -1 : count, &mine, &board);
-    LS_TRY(open_group(processes, &mine, board, &group));
+    ls_comm_mpi_offer(processes->rank, any_gpu(devices, count) ? -1 : count, &offer, &board);
+    LS_TRY(open_group(processes, &offer, board, &group));
     if (!count) /* only other processes have devices */
         ls_comm_mpi_close_group(group);
     ls_status status = LS_OK;

@@ -156,10 +156,10 @@ static void map_boards(mpi_group *group, char why[sizeof group->unshared])
 static ls_status agree_on_boards(ls_comm *processes, mpi_group *group)
 {
     const size_t bytes = sizeof group->unshared;
-    char mine[sizeof group->unshared] = "", *all;
+    char own_reason[sizeof group->unshared] = "", *all;
     LS_TRY(ls_allocate("communicator", &all, (size_t)group->processes, bytes));
-    map_boards(group, mine);
-    ls_status status = ls_comm_collect(processes, mine, bytes, all);
+    map_boards(group, own_reason);
+    ls_status status = ls_comm_collect(processes, own_reason, bytes, all);
     for (int p = 0; p < group->processes && !status && !*group->unshared; p++)
         memcpy(group->unshared, all + (size_t)p * bytes, bytes);
     free(all);
@@ -310,14 +310,14 @@ static ls_status run_direct(ls_op *op, ls_queue *queue)
     direct_op *d = (direct_op *)op;
     mpi_comm *comm = d->comm;
     const unsigned slot = comm->directs++ % 2;
-    mpi_shown *mine = &slot_of(comm->group, comm->base.rank)->shown[slot];
+    mpi_shown *entry = &slot_of(comm->group, comm->base.rank)->shown[slot];
     if (ls_comm_mpi_is_abandoned(comm->group))
         return ls_comm_mpi_abandoned(comm);
     ls_comm_mpi_turn(comm->group, &d->turns);
-    mine->address = (uintptr_t)d->data;
-    mine->count = d->count;
+    entry->address = (uintptr_t)d->data;
+    entry->count = d->count;
     if (d->part.few)
-        memcpy(mine->few, d->data, d->count * sizeof(float));
+        memcpy(entry->few, d->data, d->count * sizeof(float));
     const uint64_t begin_ns = ls_queue_wait_begin(queue);
     LS_TRY(meet(d));
     ls_queue_wait_end(queue, begin_ns);

@@ -223,10 +223,10 @@ static int find_dead(const mpi_group *world)
 uint64_t ls_comm_mpi_ending_ns(const mpi_group *world)
 {
     const int *hosts = world->life->hosts;
-    bool here = hosts != NULL;
-    for (int p = 1; p < world->processes && here; p++)
-        here = hosts[p] == hosts[0];
-    return here ? ending_here_ns : ending_ns;
+    bool one_host = hosts != NULL;
+    for (int p = 1; p < world->processes && one_host; p++)
+        one_host = hosts[p] == hosts[0];
+    return one_host ? ending_here_ns : ending_ns;
 }
 
 static uint64_t later(uint64_t a, uint64_t b)

@@ -78,7 +78,7 @@ static void name_silent(const mpi_group *world, int process)
     const mpi_peer *peer = &world->life->peers[process];
     const uint64_t heard_ns = atomic_load(&world->life->heard_ns[process]);
     const char *fate = ls_comm_mpi_fate(world, process);
-    const bool here = peer->leader == world->life->peers[world->process].leader;
+    const bool same_host = peer->leader == world->life->peers[world->process].leader;
     char heard[64] = "never heard of", line[LINE];
     MPI_Request request;
     if (heard_ns)
@@ -88,9 +88,9 @@ static void name_silent(const mpi_group *world, int process)
              "rank %d on %.64s: silent: pid %d %s, %s; see what ended it, or raise "
              "--timeout, and start again\n",
              process, peer->host, peer->pid,
-             fate   ? fate
-             : here ? "runs without progress"
-                    : "does not answer",
+             fate        ? fate
+             : same_host ? "runs without progress"
+                         : "does not answer",
              heard);
     world->life->print(line);
     if (MPI_Isend(&named, 1, MPI_INT, process, ls_comm_mpi_control_tag(world), world->comm,

@@ -72,16 +72,16 @@ typedef struct standing {
 /* Finds the host and the share of its cores, from what all processes sent. */
 static void find_rank_on_host(const standing *all, ls_processes *out)
 {
-    const standing *mine = &all[out->rank];
+    const standing *self = &all[out->rank];
     out->hosts = out->neighbours = out->neighbour = out->parts = 0;
     for (int r = 0; r < out->size; r++) {
         out->hosts += all[r].peer.leader == r;
-        out->host += all[r].peer.leader == r && r < mine->peer.leader;
-        if (all[r].peer.leader != mine->peer.leader)
+        out->host += all[r].peer.leader == r && r < self->peer.leader;
+        if (all[r].peer.leader != self->peer.leader)
             continue;
         out->neighbours++;
         out->neighbour += r < out->rank;
-        if (all[r].cores != mine->cores)
+        if (all[r].cores != self->cores)
             continue;
         out->part += r < out->rank;
         out->parts++;
@@ -125,14 +125,14 @@ static ls_status keep_layout(const standing *all, ls_processes *out)
 
 static ls_status look_around(ls_processes *out)
 {
-    standing mine, *all;
+    standing self, *all;
     LS_TRY(ls_allocate("processes", &all, (size_t)out->size, sizeof *all));
-    memset(&mine, 0, sizeof mine);
-    ls_comm_mpi_introduce(&mine.peer);
-    mine.cores = ls_affinity_digest();
-    ls_status status = find_host(out->rank, &mine.peer.leader);
+    memset(&self, 0, sizeof self);
+    ls_comm_mpi_introduce(&self.peer);
+    self.cores = ls_affinity_digest();
+    ls_status status = find_host(out->rank, &self.peer.leader);
     if (!status)
-        status = ls_comm_collect(out->comm, &mine, sizeof mine, all);
+        status = ls_comm_collect(out->comm, &self, sizeof self, all);
     if (!status)
         find_rank_on_host(all, out);
     if (!status)

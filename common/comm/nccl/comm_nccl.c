@@ -136,16 +136,16 @@ static ncclResult_t call_nccl(const library_op *a, cudaStream_t stream)
 {
     const ls_nccl_functions *call = &a->comm->group->nccl.call;
     const size_t ranks = (size_t)a->comm->base.size, each = a->count / ranks;
-    float *mine = a->data + (size_t)a->comm->base.rank * each;
+    float *own_share = a->data + (size_t)a->comm->base.rank * each;
     if (a->half == LS_HALVES)
         return call->ncclAllReduce(a->data, a->data, a->count, ncclFloat, ncclSum, a->comm->comm,
                                    stream);
     if (a->count % ranks)
         return call_shares(a, stream);
     if (a->half == LS_REDUCE_SCATTER)
-        return call->ncclReduceScatter(a->data, mine, each, ncclFloat, ncclSum, a->comm->comm,
+        return call->ncclReduceScatter(a->data, own_share, each, ncclFloat, ncclSum, a->comm->comm,
                                        stream);
-    return call->ncclAllGather(mine, a->data, each, ncclFloat, a->comm->comm, stream);
+    return call->ncclAllGather(own_share, a->data, each, ncclFloat, a->comm->comm, stream);
 }
 
 /* Enqueues operation `at` of all lists as one group. */
@@ -413,16 +413,16 @@ static void drop_group(nccl_group *group)
     free(group);
 }
 
-ls_status ls_comm_nccl_open(ls_nccl *nccl, ls_status mine, ls_comm *processes,
+ls_status ls_comm_nccl_open(ls_nccl *nccl, ls_status own_status, ls_comm *processes,
                             ls_device *const *devices, int count, ls_comm **comms)
 {
     ls_nccl_rendezvous met;
     nccl_group *group = calloc(1, sizeof *group);
     if (group)
         group->ends = calloc((size_t)count, sizeof(nccl_comm *));
-    if (!mine && (!group || !group->ends))
-        mine = ls_fail_memory("communicator", sizeof *group);
-    ls_status status = ls_nccl_gather_ranks(nccl, mine, processes, devices, count, &met);
+    if (!own_status && (!group || !group->ends))
+        own_status = ls_fail_memory("communicator", sizeof *group);
+    ls_status status = ls_nccl_gather_ranks(nccl, own_status, processes, devices, count, &met);
     if (!status) {
         group->nccl = *nccl;
         group->locals = count;

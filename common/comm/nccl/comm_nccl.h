@@ -6,8 +6,8 @@
 #include "common/comm/nccl/nccl_library.h"
 
 /**
- * See ls_comm_open; takes ownership of `nccl`, even on failure. `mine` is this process's failure so
- * far, if any: the others of `processes` are notified, and all fail together.
+ * See ls_comm_open; takes ownership of `nccl`, even on failure. `own_status` is this process's
+ * failure so far, if any: the others of `processes` are notified, and all fail together.
  */
-ls_status ls_comm_nccl_open(ls_nccl *nccl, ls_status mine, ls_comm *processes,
+ls_status ls_comm_nccl_open(ls_nccl *nccl, ls_status own_status, ls_comm *processes,
                             ls_device *const *devices, int count, ls_comm **comms);

@@ -51,21 +51,21 @@ static ls_status refuse_shared(const hello *all, int a, int b)
     return LS_OK;
 }
 
-ls_status ls_nccl_gather_ranks(const ls_nccl *nccl, ls_status mine, ls_comm *processes,
+ls_status ls_nccl_gather_ranks(const ls_nccl *nccl, ls_status own_status, ls_comm *processes,
                                ls_device *const *devices, int count, ls_nccl_rendezvous *out)
 {
     const int others = processes ? processes->size : 1, self = processes ? processes->rank : 0;
     hello own = {.count = count}, *all = calloc((size_t)others, sizeof *all);
     introduce(devices, count, &own);
     *out = (ls_nccl_rendezvous){0};
-    if (!mine && count > LS_GPUS_MOST)
-        mine = ls_fail(LS_CODE_USAGE, "comm: nccl", NULL, "%d GPUs are too many; at most %d", count,
-                       LS_GPUS_MOST);
-    if (!mine && self == 0)
-        mine = ls_nccl_check(nccl, nccl->call.ncclGetUniqueId(&own.id), "make an id");
-    if (!mine && !all)
-        mine = ls_fail_memory("nccl", (size_t)others * sizeof *all);
-    ls_status status = ls_comm_bring(processes, mine, &own, sizeof own, all);
+    if (!own_status && count > LS_GPUS_MOST)
+        own_status = ls_fail(LS_CODE_USAGE, "comm: nccl", NULL, "%d GPUs are too many; at most %d",
+                             count, LS_GPUS_MOST);
+    if (!own_status && self == 0)
+        own_status = ls_nccl_check(nccl, nccl->call.ncclGetUniqueId(&own.id), "make an id");
+    if (!own_status && !all)
+        own_status = ls_fail_memory("nccl", (size_t)others * sizeof *all);
+    ls_status status = ls_comm_bring(processes, own_status, &own, sizeof own, all);
     for (int p = 0; p < others && !status; p++) {
         out->first += p < self ? all[p].count : 0;
         out->size += all[p].count;

@@ -13,8 +13,8 @@ typedef struct ls_nccl_rendezvous {
 
 /**
  * Exchanges the ranks of all processes (NULL means only this one), each with `count` devices;
- * `mine`: this process's failure so far, with which all fail. LS_CODE_USAGE if two ranks use one
- * GPU.
+ * `own_status`: this process's failure so far, with which all fail. LS_CODE_USAGE if two ranks use
+ * one GPU.
  */
-ls_status ls_nccl_gather_ranks(const ls_nccl *nccl, ls_status mine, ls_comm *processes,
+ls_status ls_nccl_gather_ranks(const ls_nccl *nccl, ls_status own_status, ls_comm *processes,
                                ls_device *const *devices, int count, ls_nccl_rendezvous *out);

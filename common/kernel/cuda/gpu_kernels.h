@@ -298,7 +298,7 @@ enum {
  * tap j, number `tap + j * step` of the window, lies at p * apart + at + j of `from`; of a
  * gradient, at p + at - j. */
 typedef struct ls_gpu_direct_axis {
-    int positions, first, step, taps, tap, apart, at;
+    int positions, first, step, taps, tap, spacing, at;
 } ls_gpu_direct_axis;
 
 /** A class of positions, which have the same taps: all of them, or, for a gradient with strides,

@@ -41,7 +41,7 @@ static ls_status softmax_part(const ls_softmax_part_args *s)
     for (int64_t r = 0; r < s->rows; r++) {
         const real *z = (const real *)s->logits + r * s->classes;
         real *part = (real *)s->part + r * LS_SOFTMAX_PART;
-        const int64_t label = s->labels[r], here = label - s->first;
+        const int64_t label = s->labels[r], column = label - s->first;
         if (label < (s->ragged ? -1 : 0) || label >= s->all)
             return ls_label_fail("softmax_part", r, s->labels[r], s->all);
         int64_t best = 0;
@@ -56,7 +56,7 @@ static ls_status softmax_part(const ls_softmax_part_args *s)
         }
         part[0] = z[best];
         part[1] = s->largest ? (real)(s->first + best) : (real)sum;
-        part[2] = label >= 0 && here >= 0 && here < s->classes ? z[here] : (real)0;
+        part[2] = label >= 0 && column >= 0 && column < s->classes ? z[column] : (real)0;
     }
     return LS_OK;
 }
@@ -66,16 +66,16 @@ static double softmax_row(const ls_softmax_whole_args *s, int64_t r, double *lar
                           double *at_label)
 {
     const real *parts = (const real *)s->parts + r * LS_SOFTMAX_PART;
-    const int64_t apart = s->rows * LS_SOFTMAX_PART;
+    const int64_t stride = s->rows * LS_SOFTMAX_PART;
     double sum = 0;
     *largest = -HUGE_VAL, *at_label = 0;
     for (int64_t i = 0; i < s->slices; i++) {
-        const double its = (double)parts[i * apart];
-        *largest = its > *largest ? its : *largest;
-        *at_label += (double)parts[i * apart + 2];
+        const double part_largest = (double)parts[i * stride];
+        *largest = part_largest > *largest ? part_largest : *largest;
+        *at_label += (double)parts[i * stride + 2];
     }
     for (int64_t i = 0; i < s->slices; i++)
-        sum += (double)parts[i * apart + 1] * exp((double)parts[i * apart] - *largest);
+        sum += (double)parts[i * stride + 1] * exp((double)parts[i * stride] - *largest);
     return sum;
 }
 
@@ -86,12 +86,12 @@ static ls_status softmax_whole(const ls_softmax_whole_args *s)
         const double scale = s->labels[r] < 0 ? 0 : ls_loss_scale(s->scale_at, s->scale);
         double largest, at_label;
         const double sum = softmax_row(s, r, &largest, &at_label);
-        const double its = (double)((const real *)s->parts)[(s->slice * s->rows + r) * 3];
+        const double part_largest = (double)((const real *)s->parts)[(s->slice * s->rows + r) * 3];
         real *dz = s->dlogits ? (real *)s->dlogits + r * s->classes : NULL;
         if (s->labels[r] >= 0)
             total += log(sum) - (at_label - largest);
         for (int64_t c = 0; dz && c < s->classes; c++)
-            dz[c] = (real)(scale * ((double)dz[c] * exp(its - largest) / sum -
+            dz[c] = (real)(scale * ((double)dz[c] * exp(part_largest - largest) / sum -
                                     (s->first + c == s->labels[r])));
     }
     if (s->loss)

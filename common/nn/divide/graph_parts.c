@@ -60,8 +60,9 @@ static void choose(void *context, size_t at, size_t model, size_t count)
     const ls_range both = ls_range_common(c->within, (ls_range){model, count});
     at += both.first - model;
     if (both.count && c->host) {
-        float *here = c->host + at, *there = c->model + (both.first - c->within.first);
-        memcpy(c->back ? here : there, c->back ? there : here, both.count * sizeof *here);
+        float *in_part = c->host + at, *in_model = c->model + (both.first - c->within.first);
+        memcpy(c->back ? in_part : in_model, c->back ? in_model : in_part,
+               both.count * sizeof *in_part);
     } else if (both.count) {
         c->begin = c->begin < at ? c->begin : at;
         c->end = at + both.count;
@@ -87,10 +88,10 @@ bool ls_graph_part_next(const ls_graph_part *part, ls_range range, ls_range with
     return out->count;
 }
 
-void ls_graph_part_copy(const ls_graph_part *part, ls_range range, float *here, ls_range within,
+void ls_graph_part_copy(const ls_graph_part *part, ls_range range, float *values, ls_range within,
                         float *model, bool back)
 {
-    chosen c = {.within = within, .host = here, .model = model, .back = back};
+    chosen c = {.within = within, .host = values, .model = model, .back = back};
     ls_graph_part_each(part, range, choose, &c);
 }
 
@@ -231,9 +232,9 @@ static ls_status append_own(builder *b, int n)
     node.exported = b->uses[n].exported;
     node.copied = b->uses[n].copied || has_copy(b->whole, b->uses, n);
     LS_TRY(append_node(b, n, &node));
-    const ls_node *here = &b->part->graph->nodes[b->part->local[n]];
-    for (int i = 0; i < here->input_count; i++)
-        b->part->graph->nodes[here->inputs[i]].uses++;
+    const ls_node *part_node = &b->part->graph->nodes[b->part->local[n]];
+    for (int i = 0; i < part_node->input_count; i++)
+        b->part->graph->nodes[part_node->inputs[i]].uses++;
     return LS_OK;
 }
 

@@ -129,17 +129,17 @@ void ls_graph_part_each(const ls_graph_part *part, ls_range range, ls_graph_part
 bool ls_graph_part_next(const ls_graph_part *part, ls_range range, ls_range within, size_t *v,
                         ls_range *out);
 
-/** Copies elements `range` of the part's flat buffer, one after the other at `here`, to where the
+/** Copies elements `range` of the part's flat buffer, one after the other at `values`, to where the
  * model has them, but only to its elements `within`, which are at `model`; `back`: the other way.
  */
-void ls_graph_part_copy(const ls_graph_part *part, ls_range range, float *here, ls_range within,
+void ls_graph_part_copy(const ls_graph_part *part, ls_range range, float *values, ls_range within,
                         float *model, bool back);
 
 /** Whether a part has a node of the whole. */
 static inline bool ls_graph_parts_have(const ls_graph_parts *parts, int part, int node)
 {
-    const ls_node *its = &parts->whole->nodes[node];
-    const bool shared = parts->across > 1 && !its->slice && !its->block;
+    const ls_node *whole_node = &parts->whole->nodes[node];
+    const bool shared = parts->across > 1 && !whole_node->slice && !whole_node->block;
     return shared ? parts->place[node] / parts->across == part / parts->across
                   : parts->place[node] == part;
 }

@@ -10,12 +10,12 @@
 
 /* ---- Pairs ----------------------------------------------------------------------------------- */
 
-enum { BETWEEN = 4 }; /* most layers between the two of a pair */
+enum { INNER_MOST = 4 }; /* most layers between the two of a pair */
 
 /* Two dense layers and what is between them: numbers of nodes in the whole. */
 typedef struct pair {
     int first, last;
-    int between[BETWEEN], count;
+    int inner[INNER_MOST], count;
     int64_t heads; /* of an attention between them; 0 if there is none */
 } pair;
 
@@ -52,13 +52,13 @@ static bool find_pair(const ls_graph *g, int n, pair *out)
                    node->options.last_axis == g->nodes[n].options.last_axis &&
                    g->nodes[at].shape.rank == g->nodes[n].shape.rank;
         const bool attends = ls_split_is(node, "attention");
-        if (out->count == BETWEEN ||
+        if (out->count == INNER_MOST ||
             !(attends || ls_split_is(node, "relu") || ls_split_is(node, "gelu") ||
               (ls_split_is(node, "dropout") && node->shape.rank == 1)) ||
             (attends && out->heads))
             return false;
         out->heads = attends ? node->options.units : out->heads;
-        out->between[out->count++] = at;
+        out->inner[out->count++] = at;
     }
     return false;
 }
@@ -109,12 +109,12 @@ ls_status ls_graph_split_check(const ls_graph *g, int64_t splits, const char *op
 /* Notes variables from number `from` on, which are like the variables of the whole's node. */
 ls_status ls_split_note_variables(const ls_split_builder *b, size_t from, const int *like)
 {
-    const ls_variables *here = &b->part->graph->variables;
-    for (size_t v = from; v < here->count; v++) {
+    const ls_variables *variables = &b->part->graph->variables;
+    for (size_t v = from; v < variables->count; v++) {
         const ls_variable *variable = &b->whole->variables.items[like[v - from]];
         LS_TRY(ls_graph_part_note(b->part, v, variable->offset,
                                   (ls_slab){.rows = 1, .ranges = 1, .width = variable->count},
-                                  here->items[v].offset));
+                                  variables->items[v].offset));
     }
     return LS_OK;
 }
@@ -184,10 +184,10 @@ void ls_split_move_slab(const ls_split_builder *b, const ls_node *node, int v, s
 }
 
 /* Columns (outputs) first to first + count - 1 of each of `ranges` equal parts of a dense layer. */
-static void cut_outputs(const ls_split_builder *b, int n, int here, size_t first, size_t count,
+static void cut_outputs(const ls_split_builder *b, int n, int part_node, size_t first, size_t count,
                         size_t ranges)
 {
-    const ls_node *whole = &b->whole->nodes[n], *node = &b->part->graph->nodes[here];
+    const ls_node *whole = &b->whole->nodes[n], *node = &b->part->graph->nodes[part_node];
     const ls_variable *weight = &b->whole->variables.items[whole->variables[0]];
     const size_t outputs = (size_t)whole->options.units, inputs = weight->count / outputs;
     const bool turned = whole->options.input_major;
@@ -206,9 +206,9 @@ static void cut_outputs(const ls_split_builder *b, int n, int here, size_t first
 }
 
 /* Inputs first to first + count - 1 of a dense layer. */
-static void cut_inputs(const ls_split_builder *b, int n, int here, size_t first, size_t count)
+static void cut_inputs(const ls_split_builder *b, int n, int part_node, size_t first, size_t count)
 {
-    const ls_node *whole = &b->whole->nodes[n], *node = &b->part->graph->nodes[here];
+    const ls_node *whole = &b->whole->nodes[n], *node = &b->part->graph->nodes[part_node];
     const ls_variable *weight = &b->whole->variables.items[whole->variables[0]];
     const size_t outputs = (size_t)whole->options.units, inputs = weight->count / outputs;
     const bool turned = whole->options.input_major;
@@ -234,13 +234,13 @@ static ls_status append_slice(ls_split_builder *b, const pair *p, int x, int s, 
     LS_TRY(ls_split_append(b, p->first, &columns, (int[]){x, -1}, &node));
     cut_outputs(b, p->first, node, (size_t)(begin * each), (size_t)(own * each), (size_t)ranges);
     for (int i = 0; i < p->count; i++) {
-        ls_layer_options between = b->whole->nodes[p->between[i]].options;
-        between.units = p->heads ? own : between.units;
-        if (ls_split_is(&b->whole->nodes[p->between[i]], "dropout")) {
-            between.all = first->options.units;
-            between.first = begin * each;
+        ls_layer_options inner = b->whole->nodes[p->inner[i]].options;
+        inner.units = p->heads ? own : inner.units;
+        if (ls_split_is(&b->whole->nodes[p->inner[i]], "dropout")) {
+            inner.all = first->options.units;
+            inner.first = begin * each;
         }
-        LS_TRY(ls_split_append(b, p->between[i], &between, (int[]){node, -1}, &node));
+        LS_TRY(ls_split_append(b, p->inner[i], &inner, (int[]){node, -1}, &node));
     }
     rows.no_bias = true;
     LS_TRY(ls_split_append(b, p->last, &rows, (int[]){node, -1}, out));
@@ -347,7 +347,7 @@ void ls_graph_split_stages(const ls_graph *g, int *stage)
         if (!find_pair(g, n, &p))
             continue;
         for (int i = 0; i < p.count; i++)
-            stage[p.between[i]] = stage[n];
+            stage[p.inner[i]] = stage[n];
         stage[p.last] = stage[n];
         n = p.last;
     }

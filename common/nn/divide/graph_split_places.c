@@ -80,7 +80,7 @@ static ls_status copy_node(const site *s, int n)
 static ls_status copy_variables(const site *s)
 {
     const ls_graph_part *stage = s->stage;
-    ls_variables *here = &s->out->graph->variables;
+    ls_variables *variables = &s->out->graph->variables;
     for (int n = 0; n < stage->graph->count; n++)
         for (int v = 0; v < stage->graph->nodes[n].variable_count && s->node[n] >= 0; v++)
             s->variable[stage->graph->nodes[n].variables[v]] = 0;
@@ -88,10 +88,10 @@ static ls_status copy_variables(const site *s)
         const ls_variable *variable = &stage->graph->variables.items[v];
         if (s->variable[v] < 0)
             continue;
-        s->variable[v] = (int)here->count;
-        LS_TRY(ls_graph_part_note(s->out, here->count, stage->whole[v], stage->slabs[v],
+        s->variable[v] = (int)variables->count;
+        LS_TRY(ls_graph_part_note(s->out, variables->count, stage->whole[v], stage->slabs[v],
                                   stage->at[v]));
-        LS_TRY(ls_variables_add(here, variable));
+        LS_TRY(ls_variables_add(variables, variable));
         s->out->owned += variable->offset < stage->owned ? variable->count : 0;
     }
     for (int n = 0; n < stage->graph->count; n++)

@@ -327,11 +327,11 @@ const ls_layout *ls_step_plan_layout(const ls_job *job, int place, int *hosts,
     const ls_layout *all = job->ranks.layout;
     if (!all || mesh.size[LS_POSITION] > 1)
         return all;
-    const int here = mesh.replicas * mesh.places / all->processes; /* devices of one */
-    if (mesh.places <= here)
+    const int local = mesh.replicas * mesh.places / all->processes; /* devices of one */
+    if (mesh.places <= local)
         return all;
     for (int d = 0; d < mesh.replicas; d++)
-        hosts[d] = all->host[d * (mesh.places / here) + place / here];
+        hosts[d] = all->host[d * (mesh.places / local) + place / local];
     *own_layout = (ls_layout){.processes = mesh.replicas, .host = hosts};
     return own_layout;
 }

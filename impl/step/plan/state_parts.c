@@ -54,11 +54,11 @@ static void add_elements(void *context, size_t at, size_t model, size_t count)
             v = ls_variables_holding(l->variables, model);
             l->variable = (size_t)(v - l->variables->items);
         }
-        const size_t left = v->offset + v->count - model, here = left < count ? left : count;
-        add_part(l, l->at + at, model, here);
-        at += here;
-        model += here;
-        count -= here;
+        const size_t left = v->offset + v->count - model, piece = left < count ? left : count;
+        add_part(l, l->at + at, model, piece);
+        at += piece;
+        model += piece;
+        count -= piece;
     }
 }
 

@@ -215,7 +215,7 @@ static size_t count_members(const list *l, size_t index, int own, size_t *before
 
 static void write_list(const ls_names *n, const list *l, int own, FILE *out)
 {
-    const char *between = "";
+    const char *separator = "";
     for (size_t i = 0; i < l->count; i++) {
         const noted *one = &l->items[i];
         const bool others = one->member >= 0 && one->member != own;
@@ -223,8 +223,8 @@ static void write_list(const ls_names *n, const list *l, int own, FILE *out)
         const size_t many = others ? count_members(l, i, own, &before) : 0;
         if (many > FEW && before)
             continue;
-        fprintf(out, "%s%s", between, one->what);
-        between = ", ";
+        fprintf(out, "%s%s", separator, one->what);
+        separator = ", ";
         if (many > FEW) {
             fprintf(out, " of %zu members", many);
             continue;

@@ -56,13 +56,14 @@ static ls_status find_updates(const ls_step_run *run, updates *out)
 }
 
 /* Sets *all to all processes' updates. */
-static ls_status collect(const ls_job *job, ls_status status, updates *mine, updates *all)
+static ls_status collect(const ls_job *job, ls_status status, updates *own_updates, updates *all)
 {
     const size_t n = (size_t)ls_job_processes(job);
     size_t most = 0, *counts = NULL;
     *all = (updates){0};
     status = ls_status_first(status, ls_allocate("owners", &counts, n, sizeof *counts));
-    status = ls_comm_bring(job->ranks.comm, status, &mine->count, sizeof mine->count, counts);
+    status = ls_comm_bring(job->ranks.comm, status, &own_updates->count, sizeof own_updates->count,
+                           counts);
     for (size_t p = 0; p < n && !status; p++)
         most = counts[p] > most ? counts[p] : most;
     updated *padded = NULL, *each = NULL;
@@ -70,8 +71,8 @@ static ls_status collect(const ls_job *job, ls_status status, updates *mine, upd
         status = ls_allocate("owners", &padded, most + 1, sizeof *padded);
     if (!status)
         status = ls_allocate("owners", &each, n * (most + 1), sizeof *each);
-    if (!status && mine->count)
-        memcpy(padded, mine->items, mine->count * sizeof *padded);
+    if (!status && own_updates->count)
+        memcpy(padded, own_updates->items, own_updates->count * sizeof *padded);
     status = ls_comm_bring(job->ranks.comm, status, padded, (most + 1) * sizeof *padded, each);
     for (size_t i = 0; i < n * (most + 1) && !status; i++) {
         all->copy = each[i].copy;
@@ -124,14 +125,14 @@ static ls_status judge(const ls_step_plan *plan, const updates *u)
 ls_status ls_steps_owners(const ls_run *run)
 {
     const ls_step_run *me = ls_step_run_of(run);
-    updates mine = {0}, all;
-    const ls_status found = find_updates(me, &mine);
-    ls_status status = collect(run->job, found, &mine, &all);
+    updates own_updates = {0}, all;
+    const ls_status found = find_updates(me, &own_updates);
+    ls_status status = collect(run->job, found, &own_updates, &all);
     if (!status && all.count)
         qsort(all.items, all.count, sizeof *all.items, compare);
     if (!status)
         status = judge(&me->plan, &all);
-    free(mine.items);
+    free(own_updates.items);
     free(all.items);
     return status;
 }

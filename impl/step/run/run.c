@@ -91,8 +91,8 @@ enum { REPLAYS_AHEAD = 128 };
  */
 static ls_status enqueue_times(ls_step_run *me, int kind, uint64_t times)
 {
-    const ls_step_program *apart = &me->program[me->kinds];
-    const bool turns = !apart[LS_BEFORE].task_count && !apart[LS_AFTER].task_count;
+    const ls_step_program *unordered = &me->program[me->kinds];
+    const bool turns = !unordered[LS_BEFORE].task_count && !unordered[LS_AFTER].task_count;
     const ls_job *job = me->plan.job;
     ls_steps_profile_note(me, &me->program[kind], times);
     me->counts.enqueued[kind] += times;
@@ -166,12 +166,12 @@ static ls_status enqueue_all(ls_step_run *me, int batch_kind, uint64_t times)
 
 static ls_status enqueue_between(ls_step_run *me, ls_batch_kind kind, uint64_t times)
 {
-    const ls_step_program *apart = &me->program[me->kinds];
-    ls_steps_profile_note(me, &apart[LS_BEFORE], 1);
-    LS_TRY(ls_enqueue_unordered(me, &apart[LS_BEFORE]));
+    const ls_step_program *unordered = &me->program[me->kinds];
+    ls_steps_profile_note(me, &unordered[LS_BEFORE], 1);
+    LS_TRY(ls_enqueue_unordered(me, &unordered[LS_BEFORE]));
     LS_TRY(enqueue_all(me, (int)kind, times));
-    ls_steps_profile_note(me, &apart[LS_AFTER], 1);
-    return ls_enqueue_unordered(me, &apart[LS_AFTER]);
+    ls_steps_profile_note(me, &unordered[LS_AFTER], 1);
+    return ls_enqueue_unordered(me, &unordered[LS_AFTER]);
 }
 
 /* If some queues did not get their part of a step, other queues may wait for it. */

@@ -112,8 +112,8 @@ void ls_reading_close(ls_reading *reading);
 const double *ls_reading_of(const ls_reading *reading, int process, uint64_t k);
 int64_t ls_reading_batch(const ls_reading *reading, uint64_t k);
 
-/** Sum of all processes' `mine`. All processes call it. */
-ls_status ls_steps_collect(const ls_job *job, ls_traffic mine, ls_traffic *sum);
+/** Sum of all processes' `traffic`. All processes call it. */
+ls_status ls_steps_collect(const ls_job *job, ls_traffic traffic, ls_traffic *sum);
 /** As ls_run_functions.traffic, but with the traffic of all steps, over all processes, that is due;
  * NULL means by the strategy's formula. */
 ls_status ls_steps_traffic(const ls_run *run, const ls_traffic *due, ls_traffic *sent,

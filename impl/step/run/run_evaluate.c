@@ -73,18 +73,19 @@ static void add_tester(evaluation *e, int replica)
 
 /* What processes tell each other: the rows of the batch's first piece, or 0, then, for each
  * replica, whether it evaluates. */
-static ls_status exchange(evaluation *e, ls_status mine, uint64_t *said)
+static ls_status exchange(evaluation *e, ls_status own_status, uint64_t *said)
 {
     const ls_step_plan *plan = &e->run->plan;
     const size_t each = (size_t)plan->mesh.replicas + 1, n = (size_t)ls_job_processes(plan->job);
     uint64_t *all = NULL;
-    for (int i = 0; i < e->count && !mine; i++) {
+    for (int i = 0; i < e->count && !own_status; i++) {
         said[0] =
             (uint64_t)ls_slice_first_rows(slice_of(e->run, e->visits[e->testers[i].first].member));
         said[1 + e->testers[i].replica] = 1;
     }
-    mine = ls_status_first(mine, ls_allocate("step", &all, n * each, sizeof *all));
-    ls_status status = ls_comm_bring(plan->job->ranks.comm, mine, said, each * sizeof *said, all);
+    own_status = ls_status_first(own_status, ls_allocate("step", &all, n * each, sizeof *all));
+    ls_status status =
+        ls_comm_bring(plan->job->ranks.comm, own_status, said, each * sizeof *said, all);
     for (size_t i = 0; i < n * each && !status; i++)
         said[i % each] = all[i] > said[i % each] ? all[i] : said[i % each];
     free(all);
@@ -92,14 +93,14 @@ static ls_status exchange(evaluation *e, ls_status mine, uint64_t *said)
 }
 
 /* Deals the samples to the replicas of all processes that evaluate. */
-static ls_status deal(evaluation *e, ls_status mine)
+static ls_status deal(evaluation *e, ls_status own_status)
 {
     const ls_step_plan *plan = &e->run->plan;
     const uint64_t samples = ls_test_samples(plan->job, e->how);
     uint64_t *said = NULL;
-    mine = ls_status_first(
-        mine, ls_allocate("step", &said, (size_t)plan->mesh.replicas + 1, sizeof *said));
-    ls_status status = exchange(e, mine, said);
+    own_status = ls_status_first(
+        own_status, ls_allocate("step", &said, (size_t)plan->mesh.replicas + 1, sizeof *said));
+    ls_status status = exchange(e, own_status, said);
     int count = 0;
     for (int r = 0; r < plan->mesh.replicas && !status; r++)
         count += said[1 + r] > 0;
@@ -413,12 +414,12 @@ static ls_status run_pass(evaluation *e, ls_evaluation *out)
 }
 
 /* Adds up the counts of all processes. */
-static ls_status add_up(const ls_job *job, ls_status mine, ls_evaluation *out)
+static ls_status add_up(const ls_job *job, ls_status own_status, ls_evaluation *out)
 {
     const size_t n = (size_t)ls_job_processes(job);
     ls_evaluation *all = NULL;
-    mine = ls_status_first(mine, ls_allocate("accuracy", &all, n, sizeof *all));
-    ls_status status = ls_comm_bring(job->ranks.comm, mine, out, sizeof *out, all);
+    own_status = ls_status_first(own_status, ls_allocate("accuracy", &all, n, sizeof *all));
+    ls_status status = ls_comm_bring(job->ranks.comm, own_status, out, sizeof *out, all);
     *out = (ls_evaluation){.accuracy = -1};
     for (size_t p = 0; p < n && !status; p++)
         ls_evaluation_add(&all[p], out);

@@ -129,12 +129,12 @@ static ls_memory_formula memory(const ls_run *run, size_t index)
     return formula;
 }
 
-ls_status ls_steps_collect(const ls_job *job, ls_traffic mine, ls_traffic *sum)
+ls_status ls_steps_collect(const ls_job *job, ls_traffic traffic, ls_traffic *sum)
 {
     const size_t n = (size_t)ls_job_processes(job);
     ls_traffic *all;
     ls_status status = ls_allocate("traffic", &all, n, sizeof *all);
-    status = ls_comm_bring(job->ranks.comm, status, &mine, sizeof mine, all);
+    status = ls_comm_bring(job->ranks.comm, status, &traffic, sizeof traffic, all);
     *sum = (ls_traffic){0};
     for (size_t p = 0; p < n && !status; p++)
         ls_traffic_add(sum, all[p], 1);
@@ -189,7 +189,7 @@ typedef struct tally {
 
 static ls_status count(ls_step_run *me, tally *out)
 {
-    ls_traffic mine = count_ends(me);
+    ls_traffic own_traffic = count_ends(me);
     *out = (tally){0};
     for (int kind = 0; kind < me->kinds; kind++) {
         const uint64_t times = me->counts.enqueued[kind];
@@ -199,8 +199,8 @@ static ls_status count(ls_step_run *me, tally *out)
             continue;
         LS_TRY(ls_steps_collect(me->base.job, ls_step_program_traffic(p), &sent));
         const ls_traffic formula = formula_of(me, kind);
-        ls_traffic_add(&mine, ls_step_program_copied(p), times);
-        ls_traffic_add(&mine, me->lowered.called[kind], times);
+        ls_traffic_add(&own_traffic, ls_step_program_copied(p), times);
+        ls_traffic_add(&own_traffic, me->lowered.called[kind], times);
         ls_traffic_add(&out->said, sent, times);
         ls_traffic_add(&out->due, formula, times);
         out->steps += times;
@@ -209,7 +209,7 @@ static ls_status count(ls_step_run *me, tally *out)
             out->formula = formula;
         }
     }
-    return ls_steps_collect(me->base.job, mine, &out->all);
+    return ls_steps_collect(me->base.job, own_traffic, &out->all);
 }
 
 /* The mean of a step, rounded away from `other` (up if both are equal), so that a difference in a
@@ -277,7 +277,7 @@ static ls_status norm(const ls_run *run, double *out)
     const ls_step_run *me = ls_step_run_of(run);
     const ls_job *job = run->job;
     const size_t n = (size_t)ls_job_processes(job);
-    norm_of mine = {.member = -1}, *all;
+    norm_of own_norm = {.member = -1}, *all;
     ls_status status = ls_allocate("norm", &all, n, sizeof *all);
     for (int m = me->plan.total; m-- > 0 && !status;) {
         const ls_replica *r = me->resources.members[m].replica;
@@ -285,9 +285,9 @@ static ls_status norm(const ls_run *run, double *out)
         if (!r || !r->norm.clip || !has_norm(me, m))
             continue;
         status = ls_queue_read(r->queue, &clip, r->norm.clip, sizeof clip);
-        mine = (norm_of){clip.norm, m};
+        own_norm = (norm_of){clip.norm, m};
     }
-    status = ls_comm_bring(job->ranks.comm, status, &mine, sizeof mine, all);
+    status = ls_comm_bring(job->ranks.comm, status, &own_norm, sizeof own_norm, all);
     for (size_t p = 0, first = n; p < n && !status; p++) {
         if (all[p].member < 0 || (first < n && all[first].member < all[p].member))
             continue;
@@ -321,16 +321,16 @@ static ls_status exchanged(const ls_run *run, ls_exchanged *out)
 {
     const ls_step_run *me = ls_step_run_of(run);
     const size_t n = (size_t)ls_job_processes(run->job);
-    double mine = 0, *all;
+    double largest = 0, *all;
     ls_status status = ls_allocate("exchange", &all, n, sizeof *all);
     for (int m = 0; m < me->plan.all && !status; m++) {
         const ls_replica *r = me->resources.members[m].replica;
         float error = 0;
         if (r && r->wire_error)
             status = ls_queue_read(r->queue, &error, r->wire_error, sizeof error);
-        mine = fmax(mine, (double)error);
+        largest = fmax(largest, (double)error);
     }
-    status = ls_comm_bring(run->job->ranks.comm, status, &mine, sizeof mine, all);
+    status = ls_comm_bring(run->job->ranks.comm, status, &largest, sizeof largest, all);
     *out = (ls_exchanged){0};
     for (size_t p = 0; p < n && !status; p++)
         out->wire_error = fmax(out->wire_error, all[p]);

@@ -131,10 +131,10 @@ ls_status ls_steps_parts(const ls_run *run, size_t devices, uint64_t mark_ns, ui
     size_t at = 0, part = 0, d;
     memset(out, 0, devices * sizeof *out);
     for (int m = 0; m < ls_step_plan_training(plan) && !status; m++) {
-        const bool here = plan->members[m].device >= 0;
-        for (d = 0; here && !ls_step_plan_is_on(plan, m, d); d++)
+        const bool is_local = plan->members[m].device >= 0;
+        for (d = 0; is_local && !ls_step_plan_is_on(plan, m, d); d++)
             ;
-        if (here)
+        if (is_local)
             add_lane(&trace, m, &at, &part, window, &out[d]);
     }
     ls_trace_close(&trace);

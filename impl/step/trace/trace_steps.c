@@ -301,8 +301,9 @@ ls_status ls_steps_profile_open(ls_step_run *run, uint64_t steps)
             const size_t count = count_in(&run->program[k], l);
             most = count > most ? count : most;
         }
-        const ls_step_program *apart = &run->program[run->kinds];
-        const size_t each = most + count_in(&apart[LS_BEFORE], l) + count_in(&apart[LS_AFTER], l);
+        const ls_step_program *unordered = &run->program[run->kinds];
+        const size_t each =
+            most + count_in(&unordered[LS_BEFORE], l) + count_in(&unordered[LS_AFTER], l);
         if (steps && each)
             LS_TRY(open_log(&run->queues[l].log, (steps + 1) * each));
     }

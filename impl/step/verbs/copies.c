@@ -84,15 +84,15 @@ static ls_span bring(ls_step *s, int member, size_t index, bool only)
 {
     ls_replica *holder = ls_step_replica(s, ls_holder(s));
     const ls_span sum = ls_gradient(s, member, index, ls_all(s));
-    ls_span here = {ls_holder(s), holder->gradients, sum.bytes};
-    if (!ls_cross_devices(s, member, here.member) && !only)
+    ls_span target = {ls_holder(s), holder->gradients, sum.bytes};
+    if (!ls_cross_devices(s, member, target.member) && !only)
         return sum;
     if (!only)
         ls_step_fail(s, ls_replica_take(holder, "staging", LS_MEMORY_COMMUNICATION, sum.bytes,
-                                        &here.memory));
-    if (!s->program->status && here.memory != sum.memory)
-        ls_step_copy(s, "send", member, here, sum);
-    return here;
+                                        &target.memory));
+    if (!s->program->status && target.memory != sum.memory)
+        ls_step_copy(s, "send", member, target, sum);
+    return target;
 }
 
 static ls_status make_sums(const ls_replica *r, const ls_span *parts, const ls_addition *sums,

@@ -30,15 +30,15 @@ size_t ls_group_scratch(const ls_step_plan *plan, const ls_planned_group *g, int
     const ls_job *job = plan->job;
     const ls_allreduce *adds = ls_gradient_sum(job);
     /* its all-reduces sum shares, between groups of replicas */
-    const bool between = g - plan->groups >= ls_step_plan_sets(plan);
-    const size_t exchanges = between ? 1 : (size_t)ls_slice_exchanges(job);
+    const bool crosses = g - plan->groups >= ls_step_plan_sets(plan);
+    const size_t exchanges = crosses ? 1 : (size_t)ls_slice_exchanges(job);
     size_t most = 0;
     for (int kind = 0; kind < LS_BATCHES && adds->scratch; kind++) {
         const int64_t batch = ls_replicated_batch(job, kind), shards = ls_shards_of(job, kind);
         for (size_t i = 0; i < exchanges * g->buckets.count && batch; i++) {
             const ls_extent extent = g->buckets.extents[i / exchanges];
             const ls_rank_group set =
-                between ? (ls_rank_group){0} : set_of(plan, member, (int)(i % exchanges));
+                crosses ? (ls_rank_group){0} : set_of(plan, member, (int)(i % exchanges));
             const size_t need =
                 set.groups && shards
                     ? ls_canonical_scratch(set, comm->rank, comm->size, extent, shards)

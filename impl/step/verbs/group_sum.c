@@ -130,12 +130,12 @@ static ls_status add_set(const share_sum *p, const ls_order_step *step)
 /* Appends the additions of a share of the bucket, elements `share` of it. */
 static ls_status sum_share(const ls_job *job, share_sum p, ls_range share)
 {
-    ls_sum_order between = {0};
-    ls_status status = order_of(job, LS_HALVES, job->mesh.size[LS_GROUP], ls_elements(share.count),
-                                NULL, &between);
-    p.above = between.sums;
-    for (size_t i = 0; i < between.count && !status; i++) {
-        ls_order_step step = between.steps[i];
+    ls_sum_order across = {0};
+    ls_status status =
+        order_of(job, LS_HALVES, job->mesh.size[LS_GROUP], ls_elements(share.count), NULL, &across);
+    p.above = across.sums;
+    for (size_t i = 0; i < across.count && !status; i++) {
+        ls_order_step step = across.steps[i];
         step.first += share.first;
         if (step.input >= 0) {
             status = add_set(&p, &step);
@@ -145,7 +145,7 @@ static ls_status sum_share(const ls_job *job, share_sum p, ls_range share)
         step.visit = (step.visit + 1) * visits_of(&p) - 1;
         status = ls_sum_order_add(p.out, &step);
     }
-    ls_sum_order_close(&between);
+    ls_sum_order_close(&across);
     return status;
 }
 
@@ -189,11 +189,11 @@ static ls_status add_step(const place_sum *p, ls_order_step step)
     if (!p->part)
         return ls_sum_order_add(p->out, &step);
     for (size_t v = 0; v < p->part->graph->variables.count; v++) {
-        const ls_variable *mine = &p->part->graph->variables.items[v];
-        const ls_range both = ls_range_common(range, (ls_range){mine->offset, mine->count});
+        const ls_variable *variable = &p->part->graph->variables.items[v];
+        const ls_range both = ls_range_common(range, (ls_range){variable->offset, variable->count});
         const bool again = p->copied && p->part->split && !ls_graph_slice(p->part->graph, v);
         step.first =
-            (p->part->split ? p->part->at[v] : p->part->whole[v]) + both.first - mine->offset;
+            (p->part->split ? p->part->at[v] : p->part->whole[v]) + both.first - variable->offset;
         step.count = both.count;
         if (both.count && !again) /* what all places have is summed once */
             LS_TRY(ls_sum_order_add(p->out, &step));

@@ -189,14 +189,14 @@ void ls_resources_memory(const ls_resources *r, int member, ls_memory_formula *f
 
 ls_status ls_resources_load(const ls_resources *r, const ls_state_source *source)
 {
-    ls_replica **here;
+    ls_replica **replicas;
     int count = 0;
-    LS_TRY(ls_allocate("step", &here, (size_t)r->plan->total, sizeof *here));
+    LS_TRY(ls_allocate("step", &replicas, (size_t)r->plan->total, sizeof *replicas));
     for (int m = 0; m < r->plan->total; m++)
         if (r->members[m].replica)
-            here[count++] = r->members[m].replica;
-    const ls_status status = ls_replicas_load(here, count, source);
-    free(here);
+            replicas[count++] = r->members[m].replica;
+    const ls_status status = ls_replicas_load(replicas, count, source);
+    free(replicas);
     return status;
 }
 

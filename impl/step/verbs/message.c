@@ -73,10 +73,10 @@ static void copy_message(ls_step *s, ls_span to, ls_span from, ls_arriving arriv
 void ls_message(ls_step *s, ls_span to, ls_span from, ls_arriving arriving)
 {
     const ls_planned_member *members = s->plan->members;
-    const bool here = ls_step_replica(s, to.member) && ls_step_replica(s, from.member);
+    const bool are_local = ls_step_replica(s, to.member) && ls_step_replica(s, from.member);
     const bool inside =
         ls_step_plan_two_ended(s->plan) && !ls_cross_devices(s, to.member, from.member);
-    if (!ls_step_plan_two_ended(s->plan) && here) {
+    if (!ls_step_plan_two_ended(s->plan) && are_local) {
         copy_message(s, to, from, arriving);
         return;
     }

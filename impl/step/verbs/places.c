@@ -98,9 +98,9 @@ static ls_span elements(int member, void *flat, const ls_windows *windows, size_
 
 static ls_span gradients_of(const ls_step *s, int member, int piece, size_t first, size_t count)
 {
-    const bool here = ls_step_replica(s, member);
+    const bool is_local = ls_step_replica(s, member);
     return (ls_span){member,
-                     here ? ls_net_gradient(ls_step_net_of(s, member, piece, 0), first) : NULL,
+                     is_local ? ls_net_gradient(ls_step_net_of(s, member, piece, 0), first) : NULL,
                      count * real_bytes(s->resources)};
 }
 

@@ -37,13 +37,13 @@ void ls_step_fill_window(ls_step *s, int replica, int piece, int n)
 
 void ls_step_repeat_unit(ls_step *s, int replica, int piece, int n)
 {
-    const ls_repeat *all = s->plan->repeats.whole, *its = all ? &all[n] : NULL;
-    if (!its || !its->unit || its->last != n ||
+    const ls_repeat *all = s->plan->repeats.whole, *repeated = all ? &all[n] : NULL;
+    if (!repeated || !repeated->unit || repeated->last != n ||
         *window_of(s, replica, piece, n) == number_of(s, piece, n))
         return;
     ls_step_fill_window(s, replica, piece, n);
-    for (int m = its->first; m <= its->last; m++)
-        if (all[m].unit == its->unit && all[m].again)
+    for (int m = repeated->first; m <= repeated->last; m++)
+        if (all[m].unit == repeated->unit && all[m].again)
             ls_step_forward_again(s, replica, piece, m);
 }
 

@@ -134,11 +134,11 @@ LS_ALWAYS void bn_backward_sums_block(const ls_bn_backward_sums_args *a, const b
         if (mask != BN_ALL)
             g = vec_where_positive(out, g);
         const vec n = x * of.rate;
-        const vec_wide wide = vec_widen(g), beside = vec_widen(n);
+        const vec_wide wide = vec_widen(g), normal = vec_widen(n);
         sum.low += wide.low;
         sum.high += wide.high;
-        with.low += wide.low * beside.low;
-        with.high += wide.high * beside.high;
+        with.low += wide.low * normal.low;
+        with.high += wide.high * normal.high;
         if (with_dz)
             vec_put_part(dz + at, g, b->count);
     }

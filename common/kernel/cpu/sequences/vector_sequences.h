@@ -43,7 +43,7 @@ LS_ALWAYS vec vec_tanh(vec z)
 
 /* sum[r][v] = sum over k of a[r * pitch + k] * w[k * step + v * apart], a vector of it. */
 LS_ALWAYS void product_block(const float *a, int64_t pitch, int64_t count, const float *w,
-                             int64_t step, int64_t apart, int rows, int vecs,
+                             int64_t step, int64_t stride, int rows, int vecs,
                              vec to[LS_VECTOR_LSTM_ROWS][4])
 {
     vec sum[LS_VECTOR_LSTM_ROWS][LSTM_VECS];
@@ -54,7 +54,7 @@ LS_ALWAYS void product_block(const float *a, int64_t pitch, int64_t count, const
         vec weight[LSTM_VECS];
         LS_WRITE_OUT
         for (int v = 0; v < vecs; v++)
-            weight[v] = vec_get(w + k * step + v * apart);
+            weight[v] = vec_get(w + k * step + v * stride);
         LS_WRITE_OUT
         for (int r = 0; r < rows; r++) {
             const vec state = vec_all(a[r * pitch + k]);

@@ -84,7 +84,7 @@ static ls_gpu_direct_axis axis_forward(int64_t out, int64_t window, int64_t stri
     return (ls_gpu_direct_axis){.positions = (int)out,
                                 .step = 1,
                                 .taps = (int)window,
-                                .apart = (int)stride,
+                                .spacing = (int)stride,
                                 .at = (int)-before};
 }
 
@@ -99,7 +99,7 @@ static ls_gpu_direct_axis axis_back(int64_t in, int64_t window, int64_t stride, 
                                 .step = (int)stride,
                                 .taps = (int)((window - tap + stride - 1) / stride),
                                 .tap = (int)tap,
-                                .apart = 1,
+                                .spacing = 1,
                                 .at = (int)((number + before - tap) / stride)};
 }
 

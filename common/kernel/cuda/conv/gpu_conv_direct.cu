@@ -104,7 +104,7 @@ __device__ static inline direct_source direct_source_of(const ls_gpu_direct &d,
                                                         const ls_gpu_direct_class &c, int number)
 {
     const direct_position p = direct_position_of(c, number);
-    const int y = p.y * c.y.apart + c.y.at, x = p.x * c.x.apart + c.x.at;
+    const int y = p.y * c.y.spacing + c.y.at, x = p.x * c.x.spacing + c.x.at;
     const direct_taps down = direct_taps_of<BACK>(c.y, y, d.from_height);
     const direct_taps across = direct_taps_of<BACK>(c.x, x, d.from_width);
     direct_source s = {((p.row * d.from_height + y) * d.from_width + x) * d.from_channels, 0};
@@ -171,9 +171,9 @@ __device__ static inline direct_four direct_weight(const ls_gpu_direct &d,
         const int r = item / Block::ACROSS, column = first + item % Block::ACROSS * DIRECT_FOUR;
         const int n = column < d.to_channels ? column : 0;
         const direct_term t = s.terms[slice * Block::FOURS + r / DIRECT_FOUR];
-        const int apart = d.taps * d.to_channels;
+        const int pitch = d.taps * d.to_channels;
         if (t.bit)
-            got = *(const direct_four *)(d.weight + (t.weight + r % DIRECT_FOUR * apart + n));
+            got = *(const direct_four *)(d.weight + (t.weight + r % DIRECT_FOUR * pitch + n));
     } else {
         const int column = first + item / Block::FOURS;
         const int n = column < d.to_channels ? column : 0;

@@ -65,8 +65,9 @@ __device__ static inline void hold_image(const ls_conv_shape &s, const image_pla
         const int channel = line / plan.lines, y = line - channel * plan.lines - top;
         for (int at = lane; at < plan.pitch; at += GROUP) {
             const int x = at - left;
-            const bool here = (unsigned)y < (unsigned)height && (unsigned)x < (unsigned)width;
-            pixels[line * plan.pitch + at] = here ? image[(y * width + x) * channels + channel] : 0;
+            const bool valid = (unsigned)y < (unsigned)height && (unsigned)x < (unsigned)width;
+            pixels[line * plan.pitch + at] =
+                valid ? image[(y * width + x) * channels + channel] : 0;
         }
     }
     __syncthreads();
@@ -135,8 +136,8 @@ __device__ static inline void add_far(const ls_conv_shape &s, const float *image
         const float *pixel = image + ((int64_t)(y * width + x) * channels + tap.channel);
 #pragma unroll
         for (int q = 0; q < AT_ONCE; q++) {
-            const bool here = inside && (unsigned)(x + q * stride) < (unsigned)width;
-            sum[q] = fmaf(here ? pixel[q * stride * channels] : 0, factor, sum[q]);
+            const bool valid = inside && (unsigned)(x + q * stride) < (unsigned)width;
+            sum[q] = fmaf(valid ? pixel[q * stride * channels] : 0, factor, sum[q]);
         }
     }
 }
@@ -176,9 +177,9 @@ __global__ void __launch_bounds__(LS_GPU_THREADS)
     for (int64_t turn = blockIdx.x; turn < s.rows * groups; turn += gridDim.x) {
         const int64_t row = ls_gpu_divide(turn, groups), group = turn - row * groups;
         const int64_t output = group * GROUP + lane;
-        const bool here = output < s.outputs;
+        const bool valid = output < s.outputs;
         const float *image = (const float *)args.x + row * pixels;
-        const float bias = args.bias && here ? ((const float *)args.bias)[output] : 0;
+        const float bias = args.bias && valid ? ((const float *)args.bias)[output] : 0;
         if (HELD) {
             hold_image(s, plan, image, space);
             image = space;
@@ -202,7 +203,7 @@ __global__ void __launch_bounds__(LS_GPU_THREADS)
         }
         found[warp][lane] = most;
         __syncthreads();
-        if (warp == 0 && here) {
+        if (warp == 0 && valid) {
             for (int k = 1; k < GROUP_WARPS; k++)
                 most = larger_of(most, found[k][lane]);
             ((float *)args.y)[row * s.outputs + output] =
@@ -288,9 +289,9 @@ __global__ static void __launch_bounds__(LS_GPU_THREADS)
             sum[AT_ONCE] += dy;
 #pragma unroll
             for (int q = 0; q < AT_ONCE; q++) {
-                const bool here = (unsigned)(y + taps[q].y) < (unsigned)height &&
-                                  (unsigned)(x + taps[q].x) < (unsigned)width;
-                sum[q] = fmaf(dy, here ? window[taps[q].offset] : 0, sum[q]);
+                const bool valid = (unsigned)(y + taps[q].y) < (unsigned)height &&
+                                   (unsigned)(x + taps[q].x) < (unsigned)width;
+                sum[q] = fmaf(dy, valid ? window[taps[q].offset] : 0, sum[q]);
             }
         }
         const float total = fold_sums(sum);

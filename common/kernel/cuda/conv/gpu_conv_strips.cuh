@@ -69,14 +69,14 @@ __device__ static inline void copy_weights_lines(const weights_area &s, const fl
         const float *from = image + ((line * s.width + column) * s.pixel + pack);
 #pragma unroll 1
         for (; line < last; line += down) {
-            const bool here = (unsigned)line < (unsigned)height;
+            const bool valid = (unsigned)line < (unsigned)height;
             if (FOURS)
-                ls_gpu_copy_ahead<16>(at, from, here);
+                ls_gpu_copy_ahead<16>(at, from, valid);
             else
 #pragma unroll
                 for (int k = 0; k < 4; k++)
                     if (!FEW || k < there)
-                        ls_gpu_copy_ahead<4>(at + k, from + k, here && k < there);
+                        ls_gpu_copy_ahead<4>(at + k, from + k, valid && k < there);
             from += step;
             at += to_step;
         }
@@ -98,9 +98,9 @@ __device__ static inline void copy_weights_area(const weights_area &s, int image
 template <int PACKS>
 __device__ static inline void clear_weights_area(const weights_area &s, int strips, float *to)
 {
-    const int beside = s.columns - s.used, all = strips * s.lines * beside * PACKS;
+    const int margin = s.columns - s.used, all = strips * s.lines * margin * PACKS;
     for (int i = (int)threadIdx.x; i < all; i += WEIGHT_THREADS) {
-        const int pixel = i / PACKS, line = pixel / beside, at = pixel - line * beside;
+        const int pixel = i / PACKS, line = pixel / margin, at = pixel - line * margin;
         const int column = at < s.left ? at : at + s.used;
         ((ls_gpu_pack<float, 4> *)to)[(line * s.columns + column) * PACKS + i % PACKS] = {};
     }

@@ -86,9 +86,9 @@ __device__ static inline void leave_weights(const float (&sum)[Tile::SUMS], floa
 
 /* Adds the `count` values of dy to the sums; this thread reads fours of one set of outputs. */
 __device__ static inline void add_weights_bias(const float *dy, int count,
-                                               ls_gpu_pack<float, 4> *mine)
+                                               ls_gpu_pack<float, 4> *sums)
 {
-    ls_gpu_pack<float, 4> sum = *mine;
+    ls_gpu_pack<float, 4> sum = *sums;
 #pragma unroll 4
     for (int i = (int)threadIdx.x * 4; i < count; i += WEIGHT_THREADS * 4) {
         const ls_gpu_pack<float, 4> value = *(const ls_gpu_pack<float, 4> *)(dy + i);
@@ -96,7 +96,7 @@ __device__ static inline void add_weights_bias(const float *dy, int count,
         for (int k = 0; k < 4; k++)
             sum.element[k] += value.element[k];
     }
-    *mine = sum;
+    *sums = sum;
 }
 
 /* Adds the threads' sums for each output; behind a barrier of leave_weights. */
@@ -145,7 +145,7 @@ __global__ void __launch_bounds__(WEIGHT_THREADS, Tile::BLOCKS)
         starts[i] = strip * strips.x_floats + (line - strip * a.lines) * stride_y * pitch +
                     (i - line * line_runs) * (WEIGHT_RUN * Tile::STRIDE * Tile::CHANNELS);
     }
-    const int mine = weights_column<Tile>(a, column_tile * Tile::COLUMNS, lane);
+    const int own_column = weights_column<Tile>(a, column_tile * Tile::COLUMNS, lane);
     const int dy_mine = a.together * strips.x_floats + lane / Tile::COLUMNS * Tile::OUTS;
     float sum[Tile::SUMS] = {};
     bias[threadIdx.x] = pack{};
@@ -159,7 +159,7 @@ __global__ void __launch_bounds__(WEIGHT_THREADS, Tile::BLOCKS)
         copy_weights_strips<Tile>(a, strips, at + a.together, there(at + a.together),
                                   space + stage * WEIGHT_STAGE);
         for (int i = warp; i < runs; i += WEIGHT_WARPS)
-            add_weights_run<Tile>(now + starts[i] + mine,
+            add_weights_run<Tile>(now + starts[i] + own_column,
                                   now + dy_mine + i * (WEIGHT_RUN * Tile::OUTPUTS), pitch, sum);
         if (strips.sums_bias)
             add_weights_bias(now + a.together * strips.x_floats, runs * WEIGHT_RUN * Tile::OUTPUTS,
@@ -206,10 +206,10 @@ __global__ static void __launch_bounds__(WEIGHT_ADD_THREADS)
     const int of_way = (chunks + ways - 1) / ways, first = way * of_way;
     const int end = first + of_way < chunks ? first + of_way : chunks;
     const bool of_bias = sum == n.sums;
-    const bool here =
+    const bool valid =
         at < all_sums && (!of_bias || (a.dbias && tile % a.column_tiles == 0 && lane < n.outputs));
     float all = 0;
-    if (here) {
+    if (valid) {
         const float *part =
             a.parts + (tile * a.chunks + first) * a.part_floats + sum * WEIGHT_LANES + lane;
 #pragma unroll 16
@@ -218,7 +218,7 @@ __global__ static void __launch_bounds__(WEIGHT_ADD_THREADS)
     }
     space[warp][lane] = all;
     __syncthreads();
-    if (!here || way)
+    if (!valid || way)
         return;
     for (int i = 1; i < ways; i++)
         all += space[warp + i][lane];

@@ -144,10 +144,10 @@ __global__ static void __launch_bounds__(LS_GPU_THREADS) flip_kernel(ls_flip_bit
     const unsigned thread = threadIdx.x;
     if (args.state->step != args.step)
         return;
-    candidate mine = candidate_at(args.data, thread < args.count ? thread : 0);
+    candidate winner = candidate_at(args.data, thread < args.count ? thread : 0);
     for (int64_t i = (int64_t)thread + blockDim.x; i < args.count; i += blockDim.x)
-        mine = larger(mine, candidate_at(args.data, i));
-    best[thread] = mine;
+        winner = larger(winner, candidate_at(args.data, i));
+    best[thread] = winner;
     __syncthreads();
     for (unsigned half = blockDim.x / 2; half; half /= 2) {
         if (thread < half)

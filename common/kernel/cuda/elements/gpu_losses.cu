@@ -14,15 +14,15 @@
 enum { LOSS_WARP = 32, NARROW_CLASSES = 32, LANES = 16 };
 
 /* Computes one row by ROW_LANES (1 or 16) neighbouring threads; returns its loss. All lanes of a
- * warp call it; lanes without a row (`here` is false) read and write nothing. */
+ * warp call it; lanes without a row (`has_row` is false) read and write nothing. */
 template <int ROW_LANES>
 __device__ static inline double softmax_row(const ls_softmax_cross_entropy_args &args, int64_t row,
-                                            bool here)
+                                            bool has_row)
 {
     const int lane = ROW_LANES > 1 ? (int)(threadIdx.x % ROW_LANES) : 0;
-    const int64_t classes = here ? args.classes : 0;
+    const int64_t classes = has_row ? args.classes : 0;
     const float *z = (const float *)args.logits + row * args.classes;
-    float *dz = here && args.dlogits ? (float *)args.dlogits + row * args.classes : NULL;
+    float *dz = has_row && args.dlogits ? (float *)args.dlogits + row * args.classes : NULL;
     const float largest = largest_logit<ROW_LANES>(z, classes, lane);
     float sum = 0;
 #pragma unroll 8
@@ -31,7 +31,7 @@ __device__ static inline double softmax_row(const ls_softmax_cross_entropy_args 
 #pragma unroll
     for (int half = ROW_LANES / 2; half; half /= 2)
         sum += ls_gpu_exchange(sum, half);
-    if (!here)
+    if (!has_row)
         return 0;
     const int64_t label = args.labels[row];
     if (args.scale_at && label == -1) { /* none */
@@ -58,9 +58,9 @@ __global__ void __launch_bounds__(LS_GPU_THREADS)
     for (int64_t first = blockIdx.x * rows_of_block; first < args.rows;
          first += gridDim.x * rows_of_block) { /* equal iterations in all threads */
         const int64_t row = first + offset;
-        const bool here = row < args.rows;
-        const double loss = softmax_row<ROW_LANES>(args, here ? row : 0, here);
-        if (!here || threadIdx.x % ROW_LANES)
+        const bool has_row = row < args.rows;
+        const double loss = softmax_row<ROW_LANES>(args, has_row ? row : 0, has_row);
+        if (!has_row || threadIdx.x % ROW_LANES)
             continue;
         parts.values[row] = loss;
         if (args.labels[row] < (args.scale_at ? -1 : 0) || args.labels[row] >= args.classes)
@@ -157,18 +157,18 @@ __global__ static void __launch_bounds__(WIDE_THREADS)
         const float *z = (const float *)args.logits + row * classes;
         const int head = wide_head(z), fours = (classes - head) / 4;
         const int behind = head + 4 * fours, edge = wide_edge(head, classes - behind, classes);
-        const int mine = fours - thread; /* this thread has four i of chunk i if i < mine */
+        const int left = fours - thread; /* this thread has four i of chunk i if i < mine */
         const wide_four *at = (const wide_four *)(z + head) + thread;
         wide_four kept[WIDE_KEPT];
 #pragma unroll
         for (int i = 0; i < WIDE_KEPT; i++) {
             kept[i] = {{-INFINITY, -INFINITY, -INFINITY, -INFINITY}}; /* adds 0 */
-            if (i * WIDE_THREADS < mine)
+            if (i * WIDE_THREADS < left)
                 kept[i] = at[i * WIDE_THREADS];
         }
         float largest = edge < 0 ? -INFINITY : z[edge], sum = 0;
 #pragma unroll 4
-        for (int i = WIDE_KEPT * WIDE_THREADS; i < mine; i += WIDE_THREADS) {
+        for (int i = WIDE_KEPT * WIDE_THREADS; i < left; i += WIDE_THREADS) {
             const wide_four more = at[i]; /* a copy is one access */
             largest = wide_largest(more, largest);
         }
@@ -192,7 +192,7 @@ __global__ static void __launch_bounds__(WIDE_THREADS)
             }
         for (int i = WIDE_KEPT; i * WIDE_THREADS < fours; i++) {
             wide_four more = {{-INFINITY, -INFINITY, -INFINITY, -INFINITY}};
-            if (i * WIDE_THREADS < mine)
+            if (i * WIDE_THREADS < left)
                 more = at[i * WIDE_THREADS];
             sum = wide_add(terms[i % 2], wide_exp(more, largest), first, sum);
         }
@@ -224,10 +224,10 @@ __global__ static void __launch_bounds__(WIDE_THREADS)
         wide_four *const to = (wide_four *)(dz + head) + thread;
 #pragma unroll
         for (int i = 0; i < WIDE_KEPT; i++)
-            if (i * WIDE_THREADS < mine)
+            if (i * WIDE_THREADS < left)
                 to[i * WIDE_THREADS] = wide_times(kept[i], factor);
 #pragma unroll 4
-        for (int i = WIDE_KEPT * WIDE_THREADS; i < mine; i += WIDE_THREADS) {
+        for (int i = WIDE_KEPT * WIDE_THREADS; i < left; i += WIDE_THREADS) {
             const wide_four more = at[i];
             to[i] = wide_times(wide_exp(more, largest), factor);
         }

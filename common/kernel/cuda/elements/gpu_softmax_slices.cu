@@ -9,12 +9,12 @@
 
 enum { PART_LANES = 16 };
 
-/* A row by PART_LANES neighbouring threads; threads without a row (`here` is false) write
+/* A row by PART_LANES neighbouring threads; threads without a row (`has_row` is false) write
  * nothing. */
-__device__ static inline void part_row(const ls_softmax_part_args &args, int64_t row, bool here)
+__device__ static inline void part_row(const ls_softmax_part_args &args, int64_t row, bool has_row)
 {
     const int lane = (int)(threadIdx.x % PART_LANES);
-    const int64_t classes = here ? args.classes : 0, none = INT64_MAX;
+    const int64_t classes = has_row ? args.classes : 0, none = INT64_MAX;
     const float *z = (const float *)args.logits + row * args.classes;
     float *terms = args.terms ? (float *)args.terms + row * args.classes : NULL;
     const float largest = largest_logit<PART_LANES>(z, classes, lane);
@@ -35,7 +35,7 @@ __device__ static inline void part_row(const ls_softmax_part_args &args, int64_t
         best = other < best ? other : best;
         sum += ls_gpu_exchange(sum, half);
     }
-    if (!here || lane)
+    if (!has_row || lane)
         return;
     float *part = (float *)args.part + row * LS_SOFTMAX_PART;
     const int64_t label = args.labels[row], at = label - args.first;
@@ -52,9 +52,9 @@ __global__ static void __launch_bounds__(LS_GPU_THREADS)
     for (int64_t first = blockIdx.x * rows_of_block; first < args.rows;
          first += gridDim.x * rows_of_block) { /* equal iterations in all threads */
         const int64_t row = first + offset;
-        const bool here = row < args.rows;
-        part_row(args, here ? row : 0, here);
-        if (here && threadIdx.x % PART_LANES == 0 &&
+        const bool has_row = row < args.rows;
+        part_row(args, has_row ? row : 0, has_row);
+        if (has_row && threadIdx.x % PART_LANES == 0 &&
             (args.labels[row] < (args.ragged ? -1 : 0) || args.labels[row] >= args.all))
             ls_gpu_tell_host(fault.word, fault.value);
     }

@@ -174,7 +174,7 @@ __global__ void __launch_bounds__(LS_GPU_THREADS, 2)
     const channel_share s = share_of(g);
     const unsigned thread = threadIdx.x, sums = 2 * g.width, part = thread >> (g.shift + 3);
     const unsigned at = thread & (sums - 1);
-    double sum[FOUR][2] = {}, mine = 0;
+    double sum[FOUR][2] = {}, total = 0;
     walk<FOURS>(f, g, s, sum);
     /* A line's sums lie together, lines one double more apart, to avoid bank conflicts. */
     double *line = space + s.line * (sums + 1) + s.four * FOUR;
@@ -185,16 +185,16 @@ __global__ void __launch_bounds__(LS_GPU_THREADS, 2)
     __syncthreads();
 #pragma unroll
     for (unsigned i = 0; i < LINES_OF_PART; i++)
-        mine += space[(part * LINES_OF_PART + i) * (sums + 1) + at];
+        total += space[(part * LINES_OF_PART + i) * (sums + 1) + at];
     __syncthreads();
-    space[thread] = mine;
+    space[thread] = total;
     __syncthreads();
     double *of_group = parts.values + s.group * g.runs * sums;
     if (thread < sums)
         of_group[s.run * sums + thread] = sum_parts(space, sums, thread);
     if (!ls_gpu_comes_last(&parts.arrived[s.group], (unsigned)g.runs))
         return;
-    mine = 0;
+    total = 0;
     for (int64_t run = part; run < g.runs;) {
         double several[TOGETHER]; /* on their way at once */
 #pragma unroll
@@ -202,9 +202,9 @@ __global__ void __launch_bounds__(LS_GPU_THREADS, 2)
             several[i] = run < g.runs ? ls_gpu_fetch(&of_group[run * sums + at]) : 0;
 #pragma unroll
         for (int i = 0; i < TOGETHER; i++)
-            mine += several[i];
+            total += several[i];
     }
-    space[thread] = mine;
+    space[thread] = total;
     __syncthreads();
     const int64_t c = s.group * g.width + thread;
     if (thread < g.width && c < g.channels) {

@@ -57,7 +57,7 @@ static ls_status set_epilogue(const ls_cuda_product *p)
 
 /* A row-major matrix in memory; for one per piece, their distance. */
 typedef struct matrix_shape {
-    int64_t rows, columns, leading, apart;
+    int64_t rows, columns, leading, batch_stride;
 } matrix_shape;
 
 size_t ls_cuda_bf16_alignment(const ls_bf16_product_args *a)
@@ -93,11 +93,11 @@ static ls_status lay_out(ls_cuda_product *p, int matrix, const matrix_shape *s)
         p->blas->call.cublasLtMatrixLayoutSetAttribute(*layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT,
                                                        &p->pieces, sizeof p->pieces),
         "describe a matrix"));
-    return ls_blas_check(
-        p->blas,
-        p->blas->call.cublasLtMatrixLayoutSetAttribute(
-            *layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &s->apart, sizeof s->apart),
-        "describe a matrix");
+    return ls_blas_check(p->blas,
+                         p->blas->call.cublasLtMatrixLayoutSetAttribute(
+                             *layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &s->batch_stride,
+                             sizeof s->batch_stride),
+                         "describe a matrix");
 }
 
 static void forget_layouts(ls_cuda_product *p)

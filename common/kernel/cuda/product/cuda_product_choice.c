@@ -167,14 +167,14 @@ static double cost_of(const ls_cuda_product *p, int before, const cublasLtMatmul
 {
     static const ls_product_tile some = {128, 128};
     const ls_product_size size = size_of(p);
-    const int here = multiprocessors_of(p);
+    const int processors = multiprocessors_of(p);
     const bool first = before == 0 && p->pieces == 1, measured = shares_of(p).library == 1;
     if (p->spec.any_order)
         return before;
-    double cost = ls_product_cost(&size, measured ? tile_of(p, algorithm) : some, here) *
+    double cost = ls_product_cost(&size, measured ? tile_of(p, algorithm) : some, processors) *
                   shares_of(p).library;
     if (first && isinf(cost))
-        cost = ls_product_cost(&size, some, here);
+        cost = ls_product_cost(&size, some, processors);
     return first ? better * cost : cost;
 }
 
@@ -231,10 +231,10 @@ static void add_tiles(candidate_list *l)
     const ls_cuda_product *p = l->product;
     const ls_gemm_args *g = &p->spec.gemm;
     const ls_product_size size = size_of(p);
-    const int here = multiprocessors_of(p);
-    const double cost =
-        ls_product_tiles_cost(&size, !g->transpose_a, g->transpose_b, here) * shares_of(p).tiles;
-    if (2 * ls_product_tiles(&size) >= here && g->m <= INT32_MAX && g->n <= INT32_MAX &&
+    const int processors = multiprocessors_of(p);
+    const double cost = ls_product_tiles_cost(&size, !g->transpose_a, g->transpose_b, processors) *
+                        shares_of(p).tiles;
+    if (2 * ls_product_tiles(&size) >= processors && g->m <= INT32_MAX && g->n <= INT32_MAX &&
         g->k <= INT32_MAX)
         add_candidate(l, &(candidate){.pieces = p->pieces, .tiles = true, .cost = cost});
 }

@@ -28,10 +28,10 @@ __global__ static void __launch_bounds__(LS_GPU_THREADS)
     for (int64_t i = ls_gpu_first(); i < a.rows * a.width; i += ls_gpu_stride()) {
         const int64_t row = ls_gpu_divide(i, a.width), c = i - row * a.width;
         const int64_t token = ls_token((double)x[row], a.all ? a.all : a.tokens);
-        const int64_t its = token - a.first;
-        ((float *)a.y)[i] = token < 0                    ? NAN
-                            : its >= 0 && its < a.tokens ? weight[its * a.width + c]
-                                                         : -0.0F;
+        const int64_t slot = token - a.first;
+        ((float *)a.y)[i] = token < 0                      ? NAN
+                            : slot >= 0 && slot < a.tokens ? weight[slot * a.width + c]
+                                                           : -0.0F;
         if (token < 0 && c == 0)
             ls_gpu_tell_host(fault.word, fault.value);
     }
@@ -81,15 +81,15 @@ __global__ static void __launch_bounds__(LS_GPU_THREADS)
     for (int64_t all = (int64_t)blockIdx.x * SORTED_ROWS; all < rows;
          all += (int64_t)gridDim.x * SORTED_ROWS) { /* equal iterations in all threads */
         const int64_t first = all + warp * SORTED_TOGETHER, left = rows - first;
-        const int mine = left < SORTED_TOGETHER ? left < 0 ? 0 : (int)left : SORTED_TOGETHER;
+        const int held = left < SORTED_TOGETHER ? left < 0 ? 0 : (int)left : SORTED_TOGETHER;
         float token[SORTED_TOGETHER];
         int before[SORTED_TOGETHER] = {};
 #pragma unroll
         for (int j = 0; j < SORTED_TOGETHER; j++)
-            token[j] = j < mine ? x[first + j] : 0;
-        if (mine) {
+            token[j] = j < held ? x[first + j] : 0;
+        if (held) {
             count_rows<true>(x, 0, first, fours, token, before);
-            count_rows<false>(x, first + mine, rows, fours, token, before);
+            count_rows<false>(x, first + held, rows, fours, token, before);
         }
 #pragma unroll
         for (int j = 0; j < SORTED_TOGETHER; j++) {
@@ -98,8 +98,8 @@ __global__ static void __launch_bounds__(LS_GPU_THREADS)
                 before[j] += ls_gpu_exchange(before[j], half);
 #pragma unroll
             for (int i = 0; i < SORTED_TOGETHER; i++)
-                before[j] += i < mine && (i < j ? token[i] <= token[j] : token[i] < token[j]);
-            if (j < mine && threadIdx.x % SORT_WARP == 0)
+                before[j] += i < held && (i < j ? token[i] <= token[j] : token[i] < token[j]);
+            if (j < held && threadIdx.x % SORT_WARP == 0)
                 sorted[before[j]] = first + j;
         }
     }
@@ -135,9 +135,9 @@ __global__ void __launch_bounds__(LS_GPU_THREADS)
     const int64_t warps = ls_gpu_stride() / SORT_WARP;
     for (int64_t i = ls_gpu_first() / SORT_WARP; i < a.tokens * parts; i += warps) {
         const int64_t token = ls_gpu_divide(i, parts), part = i - token * parts;
-        const int64_t its = a.first + token, begin = find_token(a, sorted, 0, its);
-        const bool occurs = begin < a.rows && x[sorted[begin]] == (float)its;
-        const int64_t end = occurs ? find_token(a, sorted, begin, its + 1) : begin;
+        const int64_t wanted = a.first + token, begin = find_token(a, sorted, 0, wanted);
+        const bool occurs = begin < a.rows && x[sorted[begin]] == (float)wanted;
+        const int64_t end = occurs ? find_token(a, sorted, begin, wanted + 1) : begin;
         for (int64_t c = (part * SORT_WARP + threadIdx.x % SORT_WARP) * N; c < a.width;
              c += parts * SORT_WARP * N) {
             some sum = {};

@@ -29,6 +29,6 @@ ls_status ls_world_differs(ls_comm *comm, uint64_t value, int *rank);
  * `ready` (ownership is taken) says whether this rank has its text: if one does not, all fail. */
 ls_status ls_world_gather(ls_comm *comm, ls_status ready, const char *text, char **texts);
 
-/** As above, for values: a new array of all ranks', on rank 0; an empty one on others. `own_status`
+/** As above, for values: a new array of all ranks', on rank 0; an empty one on others. `value`
  * is NULL if this rank does not have one; then all fail. */
 ls_status ls_world_gather_json(ls_comm *comm, const json_t *value, json_t **out);

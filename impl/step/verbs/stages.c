@@ -180,8 +180,8 @@ static int need_before(const ls_step *s, int place, int end)
     const ls_windows *windows = &ls_step_planned_group(s->plan, place)->windows;
     int least = (int)windows->buckets->count;
     for (int n = 0; n < end; n++) {
-        const int here = ls_graph_parts_at(parts_of(s), place)->local[n],
-                  need = here < 0 ? least : ls_windows_need(windows, here);
+        const int node = ls_graph_parts_at(parts_of(s), place)->local[n],
+                  need = node < 0 ? least : ls_windows_need(windows, node);
         least = need < least ? need : least;
     }
     return least;

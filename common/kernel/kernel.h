@@ -412,7 +412,8 @@ typedef struct ls_kernels {
  * several. */
 #define LS_KERNEL_JOINT_ENTRIES(X)                                                                 \
     X(dense_backward, ls_dense_backward_args)                                                      \
-    X(gather_batch, ls_gather_batch_args)
+    X(gather_batch, ls_gather_batch_args)                                                          \
+    X(bf16_elements, ls_bf16_elements_args)
 
 /** All entries. */
 #define LS_KERNEL_ENTRIES(X)                                                                       \

@@ -363,6 +363,15 @@ ls_status ls_check_narrow(const ls_narrow_args *a, ls_work *work)
     return CHECK_TENSORS(READ(x, a->count, 1), OF_TYPE(y, a->count, 1, WRITTEN));
 }
 
+ls_status ls_check_bf16_elements(const ls_bf16_elements_args *a, ls_work *work)
+{
+    static const double flops[] = {
+        [LS_BF16_ADD] = 1, [LS_BF16_GELU] = 24, [LS_BF16_GELU_BACKWARD] = 32};
+    work->flops += flops[a->function] * (double)a->count;
+    return CHECK_TENSORS(OF_TYPE(a, a->count, 1, 0), OF_TYPE(b, a->count, 1, OPTIONAL),
+                         OF_TYPE(y, a->count, 1, WRITTEN));
+}
+
 ls_status ls_check_bf16_product(const ls_bf16_product_args *a, ls_work *work)
 {
     work->flops += 2.0 * (double)a->m * (double)a->n * (double)a->k;

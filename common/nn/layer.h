@@ -128,6 +128,12 @@ struct ls_layer {
 LS_KERNEL_ENTRIES(LS_LAYER_PUT)
 #undef LS_LAYER_PUT
 
+/** `takes_stored` of layers that use bf16_elements. */
+bool ls_layer_takes_elements(const ls_graph *graph, const ls_node *node, const ls_kernels *kernels);
+/** Appends bf16_elements over the output's elements. */
+ls_status ls_layer_put_elements(const ls_layer_site *site, ls_bf16_function function, const void *a,
+                                const void *b, void *y, ls_op_list *ops);
+
 /** Whether evaluation enqueues it: all except losses, which need a separate entry. */
 static inline bool ls_layer_predicts(const ls_layer *layer)
 {

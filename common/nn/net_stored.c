@@ -7,8 +7,8 @@
  *     (layer)     its operations, in float32, with bias and fused ReLU
  *     narrow      each value that it wrote, rounded once
  *
- * Its operations declare these values. Large dense layers and attention take the stored values
- * directly, where the kernel table can. Gradients of several uses of an output are added in the
+ * Its operations declare these values. Large dense layers, attention, GELU and additions take them
+ * as stored, where the kernel table can. Gradients of several uses of an output are added in the
  * order of backward passes, and each sum is rounded. Gradients of variables, what layers keep
  * besides their output, targets and losses are always float32; so are tokens, which are whole
  * numbers, and, unless the graph says otherwise (ls_graph_slices), what slices give to a sum.
@@ -101,15 +101,17 @@ static bool is_narrow(const ls_net *net, int node)
     return ls_net_stored_bytes(&net->options, node) != real_bytes_of(&net->options);
 }
 
-/* Whether a node multiplies stored values directly. */
-static bool multiplies(const ls_net_options *o, int n)
+/* Whether a node works on stored values directly. */
+static bool takes_stored(const ls_net_options *o, int n)
 {
     const ls_node *node = &o->graph->nodes[n];
     if (o->precision != LS_PRECISION_BF16 || !o->kernels || !node->layer->takes_stored)
         return false;
-    if (ls_net_stored_bytes(o, n) != sizeof(uint16_t) ||
-        ls_net_given_bytes(o, n, 0) != sizeof(uint16_t))
-        return false; /* a partial sum */
+    if (ls_net_stored_bytes(o, n) != sizeof(uint16_t))
+        return false;
+    for (int i = 0; i < node->input_count; i++)
+        if (ls_net_given_bytes(o, n, i) != sizeof(uint16_t))
+            return false; /* a partial sum */
     return node->layer->takes_stored(o->graph, node, o->kernels);
 }
 
@@ -122,7 +124,7 @@ size_t ls_net_scratch_bytes(const ls_net_options *o)
     for (int n = ls_net_begin(o); n < ls_net_end(o); n++) {
         const ls_node *node = &o->graph->nodes[n];
         const size_t own = line_bytes(o, node_elements(o, n));
-        if (multiplies(o, n))
+        if (takes_stored(o, n))
             continue;
         const size_t parts = node->layer == &ls_layer_fork ? (size_t)o->graph->slices.splits : 0;
         size_t bytes = (2 + parts) * own; /* output and gradient, what slices give to it */
@@ -249,7 +251,7 @@ ls_status ls_net_put(ls_net *net, int n, bool backward, ls_layer_make make, ls_o
     net_views views = {.scratch = net->scratch};
     ls_op_list made = {0};
     site.forward = NULL;
-    site.stored = multiplies(&net->options, n);
+    site.stored = takes_stored(&net->options, n);
     if (!site.stored)
         widen_site(net, n, backward, &site, &views);
     ls_status status = make(&site, &made);
@@ -277,6 +279,12 @@ ls_status ls_net_add_use(ls_net *net, int n, const void *gradient, ls_op_list *o
     void *sum = net->nodes[n].gradient;
     if (!is_narrow(net, n))
         return ls_net_append_add(net, sum, gradient, count, ops);
+    if (net->options.kernels->table->bf16_elements) {
+        const ls_bf16_elements_args args = {LS_BF16_ADD, count, sum, gradient, sum};
+        ls_op *op;
+        LS_TRY(net->options.kernels->table->bf16_elements(net->options.kernels, &args, &op));
+        return ls_op_list_add(ops, op);
+    }
     void *wide_sum = view(net, &views, sum, count, true);
     const void *wide = view(net, &views, gradient, count, true);
     LS_TRY(put_widen(net, &views.of[0], ops));

@@ -86,6 +86,7 @@ LS_KERNEL_LAYER_ENTRIES(LS_CPU_ENTRY)
 LS_KERNEL_TRANSFORMER_ENTRIES(LS_CPU_ENTRY)
 LS_KERNEL_STORAGE_ENTRIES(LS_CPU_ENTRY)
 LS_KERNEL_BF16_ENTRIES(LS_CPU_ENTRY)
+LS_CPU_ENTRY(bf16_elements, ls_bf16_elements_args)
 #undef LS_CPU_ENTRY
 
 /** Whether the weights' gradient of this convolution is ls_cpu_conv_few_weights: a function of the

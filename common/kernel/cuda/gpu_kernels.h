@@ -58,6 +58,7 @@ int ls_gpu_load_attention_bf16_back(void);
     X(combine, ls_combine_args)                                                                    \
     X(narrow, ls_narrow_args)                                                                      \
     X(widen, ls_widen_args)                                                                        \
+    X(bf16_elements, ls_bf16_elements_args)                                                        \
     X(bf16_column_sums, ls_bf16_column_sums_args)                                                  \
     X(gather, ls_gather_args)                                                                      \
     X(count_correct, ls_count_correct_args)                                                        \

@@ -54,6 +54,41 @@ static void test_narrow(void **state)
     free(x), free(got), free(want);
 }
 
+/* As widening, the float32 operation, rounding; the result may be the second operand. */
+static void test_bf16_elements(void **state)
+{
+    fixture *f = *state;
+    if (!f->cpu->table->bf16_elements)
+        return;
+    enum { COUNT = 5001 };
+    float *x = calloc(COUNT, sizeof *x), *z = calloc(COUNT, sizeof *z),
+          *y = calloc(COUNT, sizeof *y);
+    uint16_t *a = random_bf16(COUNT, 3), *b = random_bf16(COUNT, 4), *got = random_bf16(COUNT, 5);
+    uint16_t *want = random_bf16(COUNT, 5);
+    apply_widen(f, f->cpu, &(ls_widen_args){COUNT, a, x});
+    apply_widen(f, f->cpu, &(ls_widen_args){COUNT, b, z});
+    for (int i = 0; i < 4; i++) {
+        const ls_bf16_function functions[] = {LS_BF16_ADD, LS_BF16_GELU_BACKWARD, LS_BF16_GELU,
+                                              LS_BF16_ADD};
+        const ls_bf16_elements_args args = {functions[i], COUNT, a, i < 2 ? b : NULL, got};
+        if (args.function == LS_BF16_GELU)
+            apply_gelu_forward(f, f->cpu, &(ls_gelu_forward_args){COUNT, x, y});
+        else if (args.function == LS_BF16_GELU_BACKWARD)
+            apply_gelu_backward(f, f->cpu, &(ls_gelu_backward_args){COUNT, x, z, y});
+        else
+            apply_add(f, f->cpu, &(ls_add_args){COUNT, x, args.b ? z : NULL, y});
+        narrow_by(f, f->cpu, y, want, COUNT);
+        apply_bf16_elements(f, f->cpu, &args);
+        same_bits("bf16_elements", got, want, (COUNT + 1) * sizeof *got); /* and no more */
+    }
+    memcpy(got, b, COUNT * sizeof *got);
+    apply_add(f, f->cpu, &(ls_add_args){COUNT, x, z, y});
+    narrow_by(f, f->cpu, y, want, COUNT);
+    apply_bf16_elements(f, f->cpu, &(ls_bf16_elements_args){LS_BF16_ADD, COUNT, a, got, got});
+    same_bits("bf16_elements in place", got, want, (COUNT + 1) * sizeof *got);
+    free(x), free(z), free(y), free(a), free(b), free(got), free(want);
+}
+
 static void test_widen(void **state)
 {
     fixture *f = *state;

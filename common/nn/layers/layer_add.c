@@ -17,6 +17,8 @@ static ls_status infer(ls_graph *graph, ls_node *node)
 static ls_status append(const ls_layer_site *site, const void *a, const void *b, void *y,
                         ls_op_list *ops)
 {
+    if (site->stored)
+        return ls_layer_put_elements(site, LS_BF16_ADD, a, b, y, ops);
     const ls_add_args args = {
         .count = site->rows * ls_shape_elements(&site->node->shape), .a = a, .b = b, .y = y};
     return ls_layer_put_add(site, &args, ops);
@@ -40,6 +42,7 @@ const ls_layer ls_layer_add = {
     .help = "sum of two inputs: y = a + b",
     .inputs = 2,
     .passes_gradient = true,
+    .takes_stored = ls_layer_takes_elements,
     .infer = infer,
     .forward = forward,
     .backward = backward,

@@ -70,6 +70,27 @@ static void combine_part(const cpu_part *p)
     p->loops->combine(p->arguments, p->first, p->last);
 }
 
+/* Blocks are widened and rounded in the first-level cache. */
+static void bf16_part(const cpu_part *p)
+{
+    enum { BLOCK = 1024 };
+    const ls_bf16_elements_args *e = p->arguments;
+    float a[BLOCK], b[BLOCK];
+    for (int64_t at = p->first; at < p->last; at += BLOCK) {
+        const int64_t count = p->last - at < BLOCK ? p->last - at : BLOCK;
+        p->loops->widen(e->a + at, a, count);
+        if (e->b)
+            p->loops->widen(e->b + at, b, count);
+        if (e->function == LS_BF16_GELU)
+            p->loops->gelu(a, b, count);
+        else if (e->function == LS_BF16_GELU_BACKWARD)
+            p->loops->gelu_back(a, b, b, count);
+        else if (e->b)
+            p->loops->add(a, b, b, count);
+        p->loops->narrow(e->b || e->function == LS_BF16_GELU ? b : a, e->y + at, count);
+    }
+}
+
 #define RANGE(entry, args, loop)                                                                   \
     LS_CPU_OP(entry, ".loop", args, .part = loop, .shared = a->count, .elements = a->count,        \
               .in_blocks = true)
@@ -78,6 +99,7 @@ RANGE(relu_backward, ls_relu_backward_args, mask_part)
 RANGE(add, ls_add_args, add_part)
 RANGE(widen, ls_widen_args, widen_part)
 RANGE(narrow, ls_narrow_args, narrow_part)
+RANGE(bf16_elements, ls_bf16_elements_args, bf16_part)
 RANGE(fill, ls_fill_args, fill_part)
 RANGE(scale, ls_scale_args, scale_part)
 RANGE(combine, ls_combine_args, combine_part)

@@ -126,7 +126,9 @@ ls_status ls_check_layer_norm_backward(const ls_layer_norm_backward_args *a, ls_
                          READ(moments, a->rows, 2), READ(dy, a->rows, a->width),
                          WRITE(dx, a->rows, a->width), WRITE(dweight, a->width, 1),
                          WRITE(dbias, a->width, 1)));
-    work->flops += 14.0 * (double)a->rows * (double)a->width;
+    if (a->adds)
+        LS_TRY(CHECK_TENSORS(READ(dx, a->rows, a->width)));
+    work->flops += (14.0 + a->adds) * (double)a->rows * (double)a->width;
     return check_width(work, a->width);
 }
 

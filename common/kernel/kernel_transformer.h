@@ -117,7 +117,7 @@ typedef struct ls_layer_norm_forward_args {
 
 /**
  * With n = (x - mean) rate and g = dy weight: dx = rate (g - mean of g - n mean of g n), means over
- * the row; dweight = sum over rows of dy n, dbias = sum over rows of dy. Overwrites.
+ * the row; dweight = sum over rows of dy n, dbias = sum over rows of dy. Overwrites, or adds to dx.
  */
 typedef struct ls_layer_norm_backward_args {
     int64_t rows, width;   /**< B T, C */
@@ -127,6 +127,8 @@ typedef struct ls_layer_norm_backward_args {
     const void *dy;        /**< real [rows,C] */
     void *dx;              /**< real [rows,C] */
     void *dweight, *dbias; /**< real [C] */
+    bool adds;             /**< to dx, which is otherwise overwritten */
+    bool rounds;           /**< what is added to dx, to bfloat16 */
 } ls_layer_norm_backward_args;
 
 /** y = x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2 (Hendrycks and Gimpel, arXiv 1606.08415, as

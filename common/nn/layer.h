@@ -22,6 +22,7 @@ typedef struct ls_layer_site {
     bool synced;            /**< statistics are the whole batch's: summed between a pass's halves */
     bool weights_apart;     /**< backward: without what backward_weights computes */
     bool rounds;            /**< the first half's output is rounded before the second reads it */
+    bool adds;              /**< backward adds to input_gradient[0]: earlier uses wrote it */
     double scale;           /**< 1 / global batch size, for losses */
     const double *scale_at; /**< [1] 1 / the batch's targets, if lengths are ragged; or NULL */
     const ls_node *input_node[LS_NODE_INPUTS];
@@ -79,6 +80,7 @@ struct ls_layer {
     bool fuses_relu;      /**< honours relu_follows */
     bool masks_relu;      /**< in backward, too */
     bool fuses_relu_mask; /**< honours input_relu */
+    bool adds;            /**< honours `adds` of a site, if its gradient is one of several */
     bool writes_part;     /**< of its input's gradient; other users, of the same layer, the rest */
     bool passes_gradient; /**< its inputs' gradients are its output's; written only to other
                                memory */

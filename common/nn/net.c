@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Net: the operations of a graph for a number of rows; see net.h. A second use of an output
- * computes its gradient into scratch and adds it. So does a second use of variables, in forward
- * order, once backward is done with the first use. Memory: net_memory.c.
+ * Net: the operations of a graph for a number of rows; see net.h. A second use of an output adds
+ * its gradient if its layer can; else it computes it into scratch, and adds that. So does a second
+ * use of variables, in forward order, once backward is done with the first use. Memory:
+ * net_memory.c.
  */
 #include "common/base/grow.h"
 #include "common/nn/layers.h"
@@ -53,7 +54,8 @@ static void list_parts(const ls_net *net, int n, ls_layer_site *site)
     }
 }
 
-/* Where gradients of node n's inputs go: the input's buffer, or scratch for later uses. */
+/* Where gradients of node n's inputs go: the input's buffer, or scratch for later uses, unless they
+ * are added by the layer. */
 static void aim_gradients(ls_net *net, int n, ls_layer_site *site)
 {
     const ls_node *node = graph_node(net, n);
@@ -65,6 +67,7 @@ static void aim_gradients(ls_net *net, int n, ls_layer_site *site)
             net->nodes[n].input_scratch[i] ? net->nodes[n].input_scratch[i] : input->gradient;
         if (input->fused_backward && !input->masked_before)
             site->input_relu = input->output;
+        site->adds = node->layer->adds && input->last_use != n && !net->nodes[n].input_scratch[i];
     }
 }
 

@@ -68,13 +68,14 @@ static bool has_gradient(const net_node *my)
     return my->wants_gradient && !my->fused_forward && !my->is_fork && !my->joined;
 }
 
-/* Whether its input's gradient goes to scratch: another use wrote it first, or its type differs. */
+/* Whether its input's gradient goes to scratch: the layer cannot add to it, or its type differs. */
 static bool has_scratch(const ls_net_options *o, const net_node *nodes, int n, int i)
 {
     const ls_node *node = &o->graph->nodes[n];
     const int input = node->inputs[i];
+    const bool adds = node->layer->adds && !nodes[input].is_fork;
     return nodes[input].wants_gradient && !node->layer->writes_part &&
-           (nodes[input].last_use != n ||
+           ((nodes[input].last_use != n && !adds) ||
             ls_net_given_bytes(o, n, i) != ls_net_gradient_bytes(o, input));
 }
 

@@ -172,8 +172,8 @@ static void widen_site(const ls_net *net, int n, bool backward, ls_layer_site *s
         if (is_narrow(net, node->inputs[i]))
             site->input[i] = view(net, views, site->input[i], count, true);
         if (ls_net_given_bytes(o, n, i) != real) /* of a part, the rest stays */
-            site->input_gradient[i] =
-                view(net, views, site->input_gradient[i], count, node->layer->writes_part);
+            site->input_gradient[i] = view(net, views, site->input_gradient[i], count,
+                                           node->layer->writes_part || site->adds);
     }
     for (int i = 0; i < site->parts && parts_narrow; i++)
         site->part[i] = view(net, views, site->part[i], node_elements(o, n), true);

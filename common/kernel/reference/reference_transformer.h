@@ -189,8 +189,12 @@ static ls_status layer_norm_backward(const ls_layer_norm_backward_args *n)
         }
         for (int64_t c = 0; c < C; c++) {
             const double g = (double)dy[r * C + c] * (double)weight[c];
-            ((real *)n->dx)[r * C + c] =
-                (real)(rate * (g - mean_g - normalised(n, r, c) * mean_gn));
+            const real dx = (real)(rate * (g - mean_g - normalised(n, r, c) * mean_gn));
+            real *to = &((real *)n->dx)[r * C + c];
+            if (!n->adds)
+                *to = dx;
+            else
+                *to += n->rounds ? (real)ls_float_of_bf16(ls_bf16_of_float((float)dx)) : dx;
         }
     }
     return LS_OK;

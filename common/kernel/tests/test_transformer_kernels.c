@@ -10,6 +10,7 @@
  *     gelu_*          8 u (1 + |x|)
  *     attention_*     1e-5 of the largest: sums of T and of d products
  */
+#include "common/base/bf16_inline.h"
 #include "common/kernel/tests/kernel_fixture.h"
 #include "common/kernel/tests/softmax_slices.h"
 
@@ -192,7 +193,7 @@ static void test_layer_norm_backward(void **state)
             apply_layer_norm_backward(f, k ? f->reference : f->cpu,
                                       &(ls_layer_norm_backward_args){s[0], s[1], x, weight, moments,
                                                                      dy, got[k][0], got[k][1],
-                                                                     got[k][2]});
+                                                                     .dbias = got[k][2]});
         }
         if (s[1] > 1) /* else dx is 0 but for rounding */
             near("dx", got[0][0], got[1][0], 1e-5, count);
@@ -201,6 +202,35 @@ static void test_layer_norm_backward(void **state)
         for (int k = 0; k < 6; k++)
             free(got[k / 3][k % 3]);
         free(x), free(y), free(moments), free(weight), free(dy);
+    }
+}
+
+/* What is added to dx is what overwrites it, or that rounded to bfloat16: the same bits. */
+static void test_layer_norm_adds(void **state)
+{
+    fixture *f = *state;
+    for (int i = 0; i < 2 * NORM_SHAPES; i++) {
+        const int64_t *s = norm_shapes[i / 2], count = s[0] * s[1];
+        ls_kernels *const kernels = i % 2 ? f->reference : f->cpu;
+        float *x = randoms(count, 1), *y = randoms(count, 4), *moments = randoms(2 * s[0], 5);
+        float *weight = randoms(s[1], 2), *dy = randoms(count, 6), *dweight = randoms(s[1], 8);
+        float *dbias = randoms(s[1], 9), *dx[3];
+        norm_forward(f, kernels, s, x, y, moments);
+        for (int way = 0; way < 3; way++) {
+            dx[way] = randoms(count, 7);
+            apply_layer_norm_backward(
+                f, kernels,
+                &(ls_layer_norm_backward_args){s[0], s[1], x, weight, moments, dy, dx[way], dweight,
+                                               dbias, .adds = way > 0, .rounds = way > 1});
+        }
+        const float *before = randoms(count, 7);
+        for (int64_t e = 0; e < count; e++) {
+            const float rounded = ls_float_of_bf16(ls_bf16_of_float(dx[0][e]));
+            assert_true(dx[1][e] == before[e] + dx[0][e]);
+            assert_true(dx[2][e] == before[e] + rounded);
+        }
+        free(x), free(y), free(moments), free(weight), free(dy), free(dweight), free(dbias);
+        free(dx[0]), free(dx[1]), free(dx[2]), free((void *)(uintptr_t)before);
     }
 }
 
@@ -370,6 +400,7 @@ static int run_transformer_tests(void)
     /* One test for each entry of the table: a new entry without a test does not compile. */
 #define ENTRY_TEST(entry, args) cmocka_unit_test(test_##entry),
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_dropout_known),
+                                       cmocka_unit_test(test_layer_norm_adds),
                                        LS_KERNEL_TRANSFORMER_ENTRIES(ENTRY_TEST)};
 #undef ENTRY_TEST
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -56,6 +56,8 @@ static ls_status backward(const ls_layer_site *site, ls_op_list *ops)
         .dx = site->input_gradient[0],
         .dweight = site->variable_gradient[0],
         .dbias = site->variable_gradient[1],
+        .adds = site->adds,
+        .rounds = site->rounds,
     };
     return ls_layer_put_layer_norm_backward(site, &args, ops);
 }
@@ -65,6 +67,7 @@ const ls_layer ls_layer_layer_norm = {
     .help = "each position's vector to mean 0 and variance 1, then times weight, plus bias",
     .inputs = 1,
     .reads = LS_READS_INPUT,
+    .adds = true,
     .infer = infer,
     .kept_bytes = kept_bytes,
     .forward = forward,

@@ -77,6 +77,26 @@ static void layer_norm_and_gelu(void **state)
     close_all(&f);
 }
 
+/* What a residual branch's first layer adds to the gradient behind its sum needs no memory and no
+ * operation of its own. */
+static void residual_branch(void **state)
+{
+    fixture f;
+    (void)state;
+    open_device(&f);
+    const int embedding = add_embedding(&f, add_tokens(&f));
+    const int norm = add_with(&f, "layer_norm", embedding, &(ls_layer_options){0});
+    const int branch = add_with(&f, "gelu", norm, &(ls_layer_options){0});
+    int sum;
+    must(ls_graph_add(f.graph, "add", (int[]){embedding, branch, -1}, -1, NULL, &sum));
+    add_tied_end(&f, sum, embedding);
+    check_tokens(&f);
+    assert_int_equal(ls_net_node_ops(f.net, sum, true)->count, 0);
+    assert_int_equal(ls_net_node_ops(f.net, norm, true)->count, 1);
+    assert_int_equal(ls_net_node_ops(f.net, branch, true)->count, 1);
+    close_all(&f);
+}
+
 /* Backward has forward's mask: the gradient of what is dropped is 0. */
 static void dropout_of_half(void **state)
 {
@@ -210,7 +230,8 @@ int main(void)
         cmocka_unit_test(embedding_tied),      cmocka_unit_test(layer_norm_and_gelu),
         cmocka_unit_test(dropout_of_half),     cmocka_unit_test(attention_of_two_heads),
         cmocka_unit_test(in_slices),           cmocka_unit_test(in_blocks),
-        cmocka_unit_test(attention_is_causal), cmocka_unit_test(refused_layers),
+        cmocka_unit_test(attention_is_causal), cmocka_unit_test(residual_branch),
+        cmocka_unit_test(refused_layers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

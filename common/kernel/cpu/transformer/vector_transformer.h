@@ -10,6 +10,7 @@
  */
 #pragma once
 
+#include "common/base/bf16_inline.h"
 #include "common/kernel/cpu/elements/vector_losses.h"
 #include "common/kernel/cpu/product/vector_product.h"
 
@@ -113,8 +114,12 @@ static void layer_norm_group(const ls_layer_norm_backward_args *n, int64_t g, fl
             }
         }
         const float mean_g = lanes_sum(&of_g) / (float)C, mean_gn = lanes_sum(&of_gn) / (float)C;
-        for (int64_t c = 0; c < C; c++)
+        for (int64_t c = 0; c < C && !n->adds; c++)
             dx[c] = rate * (dy[c] * weight[c] - mean_g - (x[c] - mean) * rate * mean_gn);
+        for (int64_t c = 0; c < C && n->adds; c++) {
+            const float more = rate * (dy[c] * weight[c] - mean_g - (x[c] - mean) * rate * mean_gn);
+            dx[c] += n->rounds ? ls_float_of_bf16(ls_bf16_of_float(more)) : more;
+        }
     }
 }
 

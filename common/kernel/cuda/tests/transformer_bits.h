@@ -76,24 +76,29 @@ static void check_position_bits(fixture *f, ls_kernels *cpu, int64_t rows, int64
     free(x), free(weight);
 }
 
+/* dx is overwritten, added to, and added to by what is rounded. */
 static void check_norm_bits(fixture *f, ls_kernels *cpu, int64_t rows, int64_t C)
 {
+    enum { WAYS = 3 };
     ls_kernels *const both[] = {f->cpu, cpu};
     float *x = randoms(rows * C, 1), *weight = randoms(C, 2), *bias = randoms(C, 3);
     float *dy = randoms(rows * C, 4), *y[2], *moments[2], *dx[2], *dweight[2], *dbias[2];
     for (int k = 0; k < 2; k++) {
         y[k] = randoms(rows * C, 5), moments[k] = randoms(2 * rows, 6);
-        dx[k] = randoms(rows * C, 5), dweight[k] = randoms(C, 7), dbias[k] = randoms(C, 8);
+        dx[k] = randoms(WAYS * rows * C, 5), dweight[k] = randoms(C, 7), dbias[k] = randoms(C, 8);
         apply_layer_norm_forward(
             f, both[k],
             &(ls_layer_norm_forward_args){rows, C, 1e-5, x, weight, bias, y[k], moments[k]});
-        apply_layer_norm_backward(f, both[k],
-                                  &(ls_layer_norm_backward_args){rows, C, x, weight, moments[k], dy,
-                                                                 dx[k], dweight[k], dbias[k]});
+        for (int way = 0; way < WAYS; way++)
+            apply_layer_norm_backward(
+                f, both[k],
+                &(ls_layer_norm_backward_args){rows, C, x, weight, moments[k], dy,
+                                               dx[k] + way * rows * C, dweight[k], dbias[k],
+                                               .adds = way > 0, .rounds = way > 1});
     }
     same_floats("layer_norm", y, rows * C);
     same_floats("moments", moments, 2 * rows);
-    same_floats("dx", dx, rows * C);
+    same_floats("dx", dx, WAYS * rows * C);
     same_floats("dweight", dweight, C);
     same_floats("dbias", dbias, C);
     free(x), free(weight), free(bias), free(dy);

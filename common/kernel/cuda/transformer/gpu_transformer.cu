@@ -7,6 +7,7 @@
  * threads, channel c in thread c % 16, folded by halves; sums over rows are in 32 groups of rows,
  * added in order.
  */
+#include "common/base/bf16_inline.h"
 #include "common/kernel/cuda/gpu_shares.cuh"
 #include "common/kernel/element_inline.h"
 
@@ -308,6 +309,14 @@ int ls_gpu_layer_norm_forward(void *stream, const ls_layer_norm_forward_args *ar
                          *args);
 }
 
+/* An element of dx, and what is added to it. */
+__device__ static inline float norm_sum(const ls_layer_norm_backward_args &n, float dx, float more)
+{
+    if (!n.adds)
+        return more;
+    return dx + (n.rounds ? ls_float_of_bf16(ls_bf16_of_float(more)) : more);
+}
+
 /* dx of a row, by 16 neighbouring threads; C as above. */
 __device__ static inline void normalise_row_back(const ls_layer_norm_backward_args &n, int64_t row,
                                                  int C)
@@ -342,13 +351,21 @@ __device__ static inline void normalise_row_back(const ls_layer_norm_backward_ar
     const float mean_gn = sum_lanes(of_gn) / (float)n.width;
 #pragma unroll
     for (int i = 0; i < NORM_KEPT; i++) {
+        g[i] = rate * (g[i] - mean_g - normal[i] * mean_gn);
+        const int c = i * NORM_LANES + lane;
+        normal[i] = n.adds && c < C ? dx[c] : 0; /* all loads before the first store */
+    }
+#pragma unroll
+    for (int i = 0; i < NORM_KEPT; i++) {
         const int c = i * NORM_LANES + lane;
         if (c < C)
-            dx[c] = rate * (g[i] - mean_g - normal[i] * mean_gn);
+            dx[c] = norm_sum(n, normal[i], g[i]);
     }
 #pragma unroll 4
-    for (int c = behind; c < C; c += NORM_LANES)
-        dx[c] = rate * (dy[c] * weight[c] - mean_g - (x[c] - mean) * rate * mean_gn);
+    for (int c = behind; c < C; c += NORM_LANES) {
+        const float more = rate * (dy[c] * weight[c] - mean_g - (x[c] - mean) * rate * mean_gn);
+        dx[c] = norm_sum(n, n.adds ? dx[c] : 0, more);
+    }
 }
 
 /* The first row of a group. */

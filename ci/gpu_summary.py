@@ -221,10 +221,10 @@ def bench_section(out):
 def smoke_section(out):
     """The first figure of each model."""
     lines = [[row.get("label", ""), row["case"]["model"] + convolutions(row), row["case"]["batch_global"],
-              f"{step_ms(row):.4g}", row.get("equivalence", {}).get("grade", ""),
-              row["provenance"].get("kernels", {}).get("library", "")]
+              f"{step_ms(row):.4g}", f"{row['time']['mfu']:.2f}" if "mfu" in row["time"] else "",
+              row.get("equivalence", {}).get("grade", ""), row["provenance"].get("kernels", {}).get("library", "")]
              for row in read_rows(out / "smoke.jsonl") if step_ms(row)]
-    head = ["label", "model", "batch", "step ms", "grade", "library"]
+    head = ["label", "model", "batch", "step ms", "mfu", "grade", "library"]
     return ["## First figures (smoke): 20 steps each, other work beside them", "", *table(head, lines)] if lines else []
 
 
@@ -296,6 +296,9 @@ def peer_ratio(figures):
 
 def peer_targets(model, batch):
     """The least ratio required: for pure products, no library is much faster than another."""
+    seen = {"gpt:12-12-768-1024-50257": 1.7, "cifar10": 1.3}  # on an H100; float32
+    if model in seen:
+        return seen[model]
     return 1 if batch > 1000 else 2 if model.startswith("mlp") else 1
 
 

@@ -9,7 +9,7 @@ export GIT_CONFIG_GLOBAL=$work/gitconfig GIT_CONFIG_NOSYSTEM=1
 git config --global user.name tester
 git config --global user.email tester@localhost
 
-# The change takes three times as long.
+# The change takes three times as long. Its times are made up, so that a busy machine takes longer, and decides the same.
 git init -q origin
 cat >origin/mine <<P
 #!/bin/bash
@@ -17,8 +17,7 @@ cat >origin/mine <<P
 for line in sys.stdin:
     row = json.loads(line)
     step = row["time"]["step_ms"]
-    row["time"]["step_ms"] = {key: FACTOR * value if isinstance(value, float) else [FACTOR * v for v in value]
-                              if isinstance(value, list) else value for key, value in step.items()}
+    step.update(dict.fromkeys(step.keys() - {"n", "ci95"}, FACTOR * 100.0), ci95=2 * [FACTOR * 100.0])
     print(json.dumps(row))'
 P
 printf 'all:\n\tmkdir -p bin && sed "s/FACTOR/$$(cat factor)/g" mine >bin/mine && chmod +x bin/mine\n' >origin/Makefile
@@ -44,7 +43,7 @@ else:
         print(f"export {name}='{text}'")
     print("\n".join(job["script"]).replace("/opt/lockstep", root))
 P
-options="--model mlp:784-16-10 --data synthetic:320 --batch 32 --steps 3 --devices gpu:0 --threshold 20% --max-time 20s"
+options="--model mlp:784-16-10 --data synthetic:320 --batch 32 --steps 3 --devices gpu:0 --threshold 20% --max-time 600s"
 
 # verdict KIND FROM TO WORD=VALUE...: the job of the change from one commit to another, in a checkout of its own
 verdict() {

@@ -115,6 +115,8 @@ import json
 print(json.dumps({"machine": {}}))
 for name, blocks in (("lockstep", [2.0, 1.0, 3.0]), ("torch-cuda", [9.0]), ("jax-cuda", [5.0, 5.0])):
     print(json.dumps({"model": "cnn", "batch": 256, "name": name, "round": 1, "blocks_ms": blocks, "difference": 1e-6}))
+for name, ms in (("lockstep", 2.0), ("torch-cuda", 2.4)):
+    print(json.dumps({"model": "cifar10", "batch": 128, "name": name, "round": 1, "blocks_ms": [ms]}))
 print(json.dumps({"model": "cnn", "batch": 256, "name": "torch-graph-cuda", "round": 1, "error": "out of words"}))
 P
 printf '{"cut' >>turns/peers.jsonl # truncated by the end of a session
@@ -122,6 +124,7 @@ echo '{"case": {}, "result": {}}' >turns/verify.jsonl
 python3 -B "$SOURCE_DIR/ci/gpu_summary.py" turns peers >out
 expect "a section that cannot be summed up is named, and alone" grep -q '^Could not be summed up: KeyError' out
 expect "peers: the ratio comes first" grep -q '^- cnn, batch 256: 2 ms; the fastest peer, jax-cuda, takes 2.50 times' out
+expect "peers: and what it should be" grep -q '^- cifar10, .* takes 1.20 times as long (at least 1.3 wanted: MISSED)' out
 expect "peers: who failed is named" grep -q '^| torch-graph-cuda | failed | out of words |$' out
 
 # What a test reports about both implementations of convolutions: which is faster, which is wrong.

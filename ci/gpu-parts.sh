@@ -82,11 +82,11 @@ images() {
 # Whether the program was built with cuDNN.
 has_cudnn() { grep -q '^ *cuDNN *[0-9]' <<<"$("$program" --version)"; }
 
-# rows FILE ARGUMENT...: runs the program, for at most LIMIT seconds; adds its rows to FILE.jsonl, sets $code to its
-# exit status and $said (also in the log) to its stderr. A command that succeeded in an earlier run of this part, with
-# the same program, is not repeated; of an interrupted one nothing is kept.
+# rows FILE ARGUMENT...: runs the program, for at most LIMIT seconds (ten times as long in a rehearsal); adds its rows
+# to FILE.jsonl, sets $code to its exit status and $said (also in the log) to its stderr. A command that succeeded in an
+# earlier run of this part, with the same program, is not repeated; of an interrupted one nothing is kept.
 rows() {
-  local file=$1 folder unit
+  local file=$1 folder unit most=$((${limit:-60} * $(pick 10 1)))
   shift
   folder=$out/rows/$file
   mkdir -p "$folder"
@@ -101,11 +101,11 @@ rows() {
   fi
   rm -f "$folder/$order"-* # of another program
   echo "+ lockstep $*"
-  timeout -k 2 "${limit:-60}" "$program" "$@" --format jsonl >"$folder/now-$order" 2>"$folder/said-$order" </dev/null || code=$?
+  timeout -k 2 "$most" "$program" "$@" --format jsonl >"$folder/now-$order" 2>"$folder/said-$order" </dev/null || code=$?
   said=$(head -c 2000 "$folder/said-$order")
   [ -z "$said" ] || echo "$said"
   rm -f "$folder/said-$order"
-  [ "$code" -ne 124 ] || said="no end after ${limit:-60} s"
+  [ "$code" -ne 124 ] || said="no end after $most s"
   [ "$code" -eq 0 ] || echo "exit status $code"
   [[ $code == 0 || $code == 2 || -n ${plain:-} ]] || diagnose "$file-$order" "$code" "$program" "$@"
   mv "$folder/now-$order" "$unit.$([ "$code" -eq 0 ] && echo jsonl || echo bad)"

@@ -397,8 +397,6 @@ outer $mlp $two --strategy local-sgd --local-sgd-every 2 --local-sgd-outer neste
 rates $mlp $two --strategy mirrored --lr-schedule linear,cosine,wsd --lr-warmup-steps 1
 shrink $mlp --ranks 2 --devices 1 --strategy mirrored --inject kill=1:2 --on-failure shrink
 resumed $mlp $two --strategy zero --resume-from-checkpoint $out/checkpoint
-END
-  [ -n "$rehearse" ] || cat <<END
 bf16-together $gpt $two --strategy mirrored --precision bf16 --recompute full --gradient-accumulation-steps 2
 bf16-schedules $gpt $two --strategy pipeline --precision bf16 --pipeline-schedule zb-h1,interleaved
 elastic-hybrid $mlp --devices 4 --strategy hybrid --hybrid-inner pipeline --elastic leave=1:1,join=1:2

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# A gate on a GPU runner, from checkout to verdict, on a fake GPU (preset fake): what ci/action/action.yml and gitlab.yml
-# run, read from these files and, for GitHub, from the README's five lines, for a repository whose program trains on
-# gpu:0. Leaves out GitHub and GitLab themselves.
+# A gate on a GPU runner, from checkout to verdict, on a fake GPU (preset fake): what ci/action's action.yml, gitlab.yml
+# and, for GitHub, the README's five lines say, for a repository whose program trains on gpu:0. Leaves out GitHub and
+# GitLab themselves.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 python3 -c 'import yaml' 2>/dev/null || { echo "skipped: no python3-yaml, which reads the action's files"; exit 77; }

@@ -44,15 +44,16 @@ typedef struct ls_bf16_column_sums_args {
     void *sums;            /**< real [columns] */
 } ls_bf16_column_sums_args;
 
-/** Of each element: a + b (a, if b is NULL); GELU of a; b times GELU's derivative at a. */
+/** A function of each element: a + b (a, if b is NULL); GELU of a; b times GELU's derivative at a.
+ */
 typedef enum ls_bf16_function { LS_BF16_ADD, LS_BF16_GELU, LS_BF16_GELU_BACKWARD } ls_bf16_function;
 
 /** y = a function of a and b, computed in float32 and rounded once; y may be a or b. */
 typedef struct ls_bf16_elements_args {
-    ls_bf16_function function;
-    int64_t count;         /**< elements */
-    const uint16_t *a, *b; /**< [count]; b NULL if there is no second operand */
-    uint16_t *y;           /**< [count] */
+    ls_bf16_function function; /**< of each element */
+    int64_t count;             /**< elements */
+    const uint16_t *a, *b;     /**< [count]; b NULL if there is no second operand */
+    uint16_t *y;               /**< [count] */
 } ls_bf16_elements_args;
 
 /** Entries of tables that store in bfloat16 (ls_precision); others have NULL. */

@@ -49,7 +49,7 @@ assert shares == sorted(shares) and all(s <= 100 for s in shares), shares
 for s in states:
     assert len(s) < width, s
     assert re.match("case [0-9]+/[0-9]+ .*, (opening|checking|warm-up|timing|evaluating), "
-                    "[0-9]+:[0-9]+ (left|so far)", s) or width < 80, s
+                    "([0-9]+:)+[0-9]+ (left|so far)", s) or width < 80, s
 stays = []
 for line in text.replace("\r\n", "\n").split("\n"):
     cells = []

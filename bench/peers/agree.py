@@ -10,7 +10,7 @@ MEDIAN_BOUND = 2e-5
 MEDIAN_BOUNDS = {"gpt": 1e-5}  # where it is another
 LARGEST_BOUND = 2e-2
 # of losses in bfloat16 where not the same is rounded: one rounding that turns changes those behind it
-BF16_BOUNDS = {"torch-rounded": 4e-5, "torch-autocast": 2e-3, "torch-compile-autocast": 2e-3}
+BF16_BOUNDS = dict.fromkeys(runners.BF16_TIMED, 2e-3) | {"torch-rounded": 4e-5}
 FIRST = {"torch-rounded": 5}  # steps, behind which such turns grow
 # model, batch, what is not the model's own: the learning rate (rounding differences of cifar10 and resnet grow several
 # times each step), the optimizer, clipping (with sgd, whose losses depend on the gradient's length), pieces and rates

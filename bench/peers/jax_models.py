@@ -26,7 +26,8 @@ def values_of(case, values):
 
 
 def cross_entropy(logits, y):
-    """The mean over the batch."""
+    """The mean over the batch, in float32."""
+    logits = logits.astype(jnp.float32)
     picked = jnp.take_along_axis(logits, y[:, None], axis=1)[:, 0]
     return jnp.mean(jax.nn.logsumexp(logits, axis=1) - picked)
 
@@ -75,7 +76,7 @@ def cifar10(weights, x, y):
     x = x.reshape(-1, 2304)
     for i in (4, 6):
         x = jax.nn.relu(x @ weights[i] + weights[i + 1])
-    decay = jnp.sum(jnp.square(weights[4])) + jnp.sum(jnp.square(weights[6]))
+    decay = sum(jnp.sum(jnp.square(weights[i].astype(jnp.float32))) for i in (4, 6))
     loss = cross_entropy(x @ weights[8] + weights[9], y)
     return loss + models.CIFAR_DECAY / 2 * decay
 
@@ -85,10 +86,12 @@ def resnet(weights, x, y):
 
     def unit(x, i, stride=1):
         weight, scale, offset = weights[3 * i : 3 * i + 3]
-        x = convolve(x, weight, ((1, 1), (1, 1)), stride)
+        narrow = convolve(x, weight, ((1, 1), (1, 1)), stride)
+        x = narrow.astype(jnp.float32)
         mean = jnp.mean(x, (0, 1, 2))
         variance = jnp.mean(jnp.square(x), (0, 1, 2)) - jnp.square(mean)
-        return (x - mean) * (scale * jax.lax.rsqrt(variance + models.BN_EPSILON)) + offset
+        scale = scale * jax.lax.rsqrt(variance + models.BN_EPSILON)
+        return ((x - mean) * scale + offset).astype(narrow.dtype)
 
     x = jax.nn.relu(unit(x, 0))
     for i in range(1, (len(weights) - 2) // 3, 2):
@@ -97,7 +100,7 @@ def resnet(weights, x, y):
         z = unit(jax.nn.relu(unit(x, i, stride)), i + 1)
         x = jnp.pad(x[:, ::stride, ::stride], ((0, 0), (0, 0), (0, 0), (0, more)))
         x = jax.nn.relu(z + x)
-    decay = sum(jnp.sum(jnp.square(w)) for w in weights if w.ndim > 1)
+    decay = sum(jnp.sum(jnp.square(w.astype(jnp.float32))) for w in weights if w.ndim > 1)
     logits = jnp.mean(x, (1, 2)) @ weights[-2] + weights[-1]
     return cross_entropy(logits, y) + models.RESNET_DECAY / 2 * decay
 
@@ -139,10 +142,11 @@ def lstm_stack(weights, x, y):
 
 
 def norm(x, weight, bias):
-    """Layer normalisation of the last axis."""
-    mean = jnp.mean(x, -1, keepdims=True)
-    variance = jnp.mean(jnp.square(x - mean), -1, keepdims=True)
-    return (x - mean) * jax.lax.rsqrt(variance + models.BN_EPSILON) * weight + bias
+    """Layer normalisation of the last axis, in float32."""
+    wide = x.astype(jnp.float32)
+    mean = jnp.mean(wide, -1, keepdims=True)
+    variance = jnp.mean(jnp.square(wide - mean), -1, keepdims=True)
+    return ((wide - mean) * jax.lax.rsqrt(variance + models.BN_EPSILON) * weight + bias).astype(x.dtype)
 
 
 def gpt(heads):
@@ -166,9 +170,15 @@ def gpt(heads):
     return loss
 
 
-def loss_of(case):
-    """The loss of a case's model."""
-    return gpt(case.sizes[1]) if case.kind == "gpt" else LOSSES[case.kind]
+def narrowed(value):
+    """In bfloat16, unless it is of whole numbers."""
+    return value.astype(jnp.bfloat16) if jnp.issubdtype(value.dtype, jnp.floating) else value
+
+
+def loss_of(case, bf16=False):
+    """The loss of a case's model; bf16: of copies in bfloat16 of float32 weights."""
+    loss = gpt(case.sizes[1]) if case.kind == "gpt" else LOSSES[case.kind]
+    return (lambda weights, x, y: loss([*map(narrowed, weights)], narrowed(x), y)) if bf16 else loss
 
 
 LOSSES = {

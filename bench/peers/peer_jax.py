@@ -4,8 +4,8 @@
 Variants: `tuned` (dispatched on the caller's thread; 512-bit vectors where the processor has them),
 `default` (neither), `scan` (tuned, BATCHES steps in one call: no dispatch between steps), `threads`
 (tuned, with as many threads as the process has cores), `sharded` (tuned, every batch split over
-two devices of one thread each; the compiler puts in the all-reduce) and `cuda` (on a GPU, products
-in full float32).
+two devices of one thread each; the compiler puts in the all-reduce), `bf16` (tuned, weights and
+activations in bfloat16, float32 masters), `cuda` (on a GPU, products in full float32) and `cuda-bf16`.
 """
 
 import argparse
@@ -26,7 +26,7 @@ DEVICES = 2  # of variant sharded
 
 def set_flags(variant):
     """Threads and vectors; must run before JAX is imported, which reads the environment."""
-    if variant == "cuda":
+    if variant.startswith("cuda"):
         os.environ.setdefault("JAX_PLATFORMS", "cuda")
         os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"  # others use the GPU in turns
         return
@@ -119,7 +119,7 @@ def make_build(jax, jnp, variant):
     import jax_models  # pylint: disable=import-outside-toplevel
 
     def build(case):
-        function = make_step(jax, jnp, jax_models.loss_of(case), case)
+        function = make_step(jax, jnp, jax_models.loss_of(case, variant.endswith("bf16")), case)
         case.batches = jax_models.layout(case)
         put_batch, put_state = make_places(jax, variant)
         if variant == "scan":
@@ -153,14 +153,14 @@ def make_build(jax, jnp, variant):
 def main():
     """Serves one variant on stdin and stdout."""
     parser = argparse.ArgumentParser(description=__doc__)
-    variants = ("tuned", "default", "scan", "threads", "sharded", "cuda")
+    variants = ("tuned", "default", "scan", "threads", "sharded", "bf16", "cuda", "cuda-bf16")
     parser.add_argument("--variant", choices=variants, default="tuned")
     variant = parser.parse_args().variant
     set_flags(variant)
     import jax  # pylint: disable=import-outside-toplevel
 
     jax.config.update("jax_default_matmul_precision", "highest")
-    if variant != "cuda":
+    if not variant.startswith("cuda"):
         jax.config.update("jax_cpu_enable_async_dispatch", variant == "default")
     if variant == "sharded":
         jax.config.update("jax_num_cpu_devices", DEVICES)

@@ -3,7 +3,7 @@
 more.
 
 Variants: `graph` (tf.function), `xla` (tf.function with jit_compile=True) and `fused` (graph, LSTMs by
-TensorFlow's own kernel).
+TensorFlow's own kernel). `bf16`, `xla-bf16`: weights and activations in bfloat16, float32 masters.
 Keras's Adam puts epsilon elsewhere, so Adam is written here. The graph variant uses TensorFlow's
 own fused kernel: with epsilon' = epsilon sqrt(1 - beta2^t) its update
 lr sqrt(1 - beta2^t) / (1 - beta1^t) m / (sqrt(v) + epsilon') is lr mhat / (sqrt(vhat) + epsilon).
@@ -81,7 +81,7 @@ def update(case, variant, t, triples, gradients):
     elif case.optimizer == "momentum":
         momentum(case.lr, triples, gradients)
     else:
-        adam = adam_plain if variant == "xla" else adam_kernel
+        adam = adam_plain if variant.startswith("xla") else adam_kernel
         if case.optimizer == "adamw":  # the kernels do not read the weight, so its decay may come first
             for weight, _, _ in triples:
                 if len(weight.shape) > 1:
@@ -102,7 +102,7 @@ def make_build(variant):
         count = tf.Variable(0.0)
         loss_of = tensorflow_models.loss_of(case, variant)
 
-        @tf.function(jit_compile=variant == "xla")
+        @tf.function(jit_compile=variant.startswith("xla"))
         def step(x, y):
             with tf.GradientTape(watch_accessed_variables=False) as tape:
                 tape.watch(weights)
@@ -127,7 +127,7 @@ def make_build(variant):
 def main():
     """Serves one variant on stdin and stdout."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--variant", choices=("graph", "xla", "fused"), default="graph")
+    parser.add_argument("--variant", choices=("graph", "xla", "fused", "bf16", "xla-bf16"), default="graph")
     parser.add_argument("--threads", type=int, default=1)
     arguments = parser.parse_args()
     tf.config.threading.set_intra_op_parallelism_threads(arguments.threads)

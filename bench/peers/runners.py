@@ -36,6 +36,9 @@ BF16_PEERS = {
     "torch-rounded": ("peer_torch.py", "--variant rounded", "PyTorch in float32, rounded where Lockstep rounds"),
     "torch-autocast": ("peer_torch.py", "--variant autocast", "PyTorch, torch.autocast"),
     "torch-compile-autocast": ("peer_torch.py", "--variant compile-autocast", "torch.compile, torch.autocast"),
+    "tensorflow-bf16": ("peer_tensorflow.py", "--variant bf16", "TensorFlow, tf.function"),
+    "tensorflow-xla-bf16": ("peer_tensorflow.py", "--variant xla-bf16", "TensorFlow, jit_compile=True"),
+    "jax-bf16": ("peer_jax.py", "--variant bf16", "JAX, jit"),
 }
 # those that work on two cores; {cores} is their list
 PAIRS = {
@@ -57,6 +60,7 @@ GPU_PEERS = {
 BF16_GPU_PEERS = {
     "torch-autocast-cuda": ("peer_torch.py", "--device cuda --variant autocast", "PyTorch, torch.autocast"),
     "torch-compile-autocast-cuda": ("peer_torch.py", "--device cuda --variant compile-autocast", "torch.compile, torch.autocast"),
+    "jax-bf16-cuda": ("peer_jax.py", "--variant cuda-bf16", "JAX, jit, bfloat16"),
 }
 MAIN_PEERS = ("torch", "tensorflow", "jax")
 MAIN_PAIRS = ("torch-ddp", "tensorflow-mirrored", "jax-sharded")  # data-parallel replicas
@@ -71,7 +75,7 @@ TIMED = (
     "llmc",
 )
 
-BF16_TIMED = ("torch-autocast", "torch-compile-autocast")
+BF16_TIMED = tuple(name for name in BF16_PEERS if name != "torch-rounded")
 
 # Large blocks on huge pages, as lockstep has them. And glibc gives large blocks back to the system
 # each step unless told not to; PyTorch's LSTM took six times as long.

@@ -26,7 +26,8 @@ def layout(case):
 
 
 def cross_entropy(logits, y):
-    """The mean over the batch."""
+    """The mean over the batch, in float32."""
+    logits = tf.cast(logits, tf.float32)
     return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=logits))
 
 
@@ -178,9 +179,10 @@ def lstm_stack(lstm, weights, x, y):
 
 
 def norm(x, weight, bias):
-    """Layer normalisation of the last axis."""
-    mean, variance = tf.nn.moments(x, [-1], keepdims=True)
-    return (x - mean) * (tf.math.rsqrt(variance + models.BN_EPSILON) * weight) + bias
+    """Layer normalisation of the last axis, in float32."""
+    wide, weight, bias = (tf.cast(value, tf.float32) for value in (x, weight, bias))
+    mean, variance = tf.nn.moments(wide, [-1], keepdims=True)
+    return tf.cast((wide - mean) * (tf.math.rsqrt(variance + models.BN_EPSILON) * weight) + bias, x.dtype)
 
 
 def attention(heads, qkv):
@@ -190,7 +192,8 @@ def attention(heads, qkv):
     parts = tf.transpose(tf.reshape(qkv, [-1, positions, 3, heads, size]), [2, 0, 3, 1, 4])
     q, k, v = tf.unstack(parts)
     later = np.triu(np.full((positions, positions), -np.inf, np.float32), 1)
-    shares = tf.nn.softmax(tf.matmul(q, k, transpose_b=True) * size**-0.5 + later)
+    scores = tf.cast(tf.matmul(q, k, transpose_b=True), tf.float32)
+    shares = tf.cast(tf.nn.softmax(scores * size**-0.5 + later), v.dtype)
     return tf.reshape(tf.transpose(tf.matmul(shares, v), [0, 2, 1, 3]), [-1, positions, width // 3])
 
 
@@ -217,8 +220,16 @@ LOSSES = {"mlp": mlp, "poly": poly, "cnn": cnn, "cifar10": cifar10, "resnet": re
 RECURRENT = {"twin-lstm": twin_lstm, "lstm-stack": lstm_stack}
 
 
+def narrowed(value):
+    """In bfloat16, unless it is of whole numbers."""
+    return tf.cast(value, tf.bfloat16) if value.dtype.is_floating else value
+
+
 def loss_of(case, variant="graph"):
-    """(weights, x, y) -> the loss of a case's model."""
+    """(weights, x, y) -> the loss of a case's model; bf16: of copies in bfloat16 of float32 weights."""
+    if variant.endswith("bf16"):
+        loss = loss_of(case)
+        return lambda weights, x, y: loss([*map(narrowed, weights)], narrowed(x), y)
     if case.kind == "gpt":
         return functools.partial(gpt, case.sizes[1])
     if case.kind in LOSSES:

@@ -80,6 +80,10 @@ if thorough; then
     digest
     same "resnet" --model resnet:8 --batch 16 --sync-bn yes --data synthetic:20 $quick --reduce exact \
         --strategy mirrored,zero --zero-stage 1,3 --devices 2
+    # A ReLU that flips in the batch in one piece: 2.1e-2 of the gradient.
+    flips="--model cifar10 --data synthetic:70 --batch 8 $quick --reduce exact --clip 0.01 --optimizer momentum:0.9"
+    lockstep_ok run ${flips/--steps 2/--steps 1} --strategy single --checkpoint flips
+    lockstep_ok run $flips --strategy single --resume-from-checkpoint flips
 fi
 
 # A border of 9 values, then 8: two bytes each, there and back, of 8 samples; gradients of variables are float32.

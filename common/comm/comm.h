@@ -315,10 +315,11 @@ typedef struct ls_addition {
 } ls_addition;
 
 /**
- * Exact mode, as one function: adds two children of the tree over `leaves` leaves into their parent
- * wherever both are there. The terms ascend, without gaps inside what they have to sum. Appends at
- * most `count` - 1 additions to `out`, which has *out_count. Returns how many terms are left: in
- * place, each where its leftmost part was.
+ * The order of a sum, as one function. Exact mode: adds two children of the tree over `leaves`
+ * leaves into their parent wherever both are there. Fast mode (`leaves` 0): adds each term to the
+ * first. The terms ascend, without gaps inside what they have to sum. Appends at most `count` - 1
+ * additions to `out`, which has *out_count. Returns how many terms are left: in place, each where
+ * its leftmost part was.
  */
 size_t ls_fold(ls_term *terms, size_t count, int64_t leaves, ls_addition *out, size_t *out_count);
 

@@ -47,14 +47,11 @@ ls_status ls_replicated_open_slices(const ls_job *job, int number, const int *sl
 
 size_t ls_replicated_sums(const ls_job *job, int number)
 {
-    const int exchanges = ls_slice_exchanges(job);
     size_t most = 1;
-    for (int b = 0; b < LS_BATCHES && job->exact.on; b++) { /* in fast mode they become one */
+    for (int b = 0; b < LS_BATCHES; b++) {
         const int64_t batch = ls_replicated_batch(job, b);
-        size_t sums = 0;
-        for (int e = 0; e < exchanges && batch; e++)
-            sums += ls_slice_count_sums(job, batch, ls_slice_number(job, number, e),
-                                        ls_job_replicas(job) * exchanges);
+        const size_t sums =
+            batch ? ls_slice_count_kept(job, batch, number, ls_job_replicas(job)) : 0;
         most = sums > most ? sums : most;
     }
     return most;

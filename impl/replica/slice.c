@@ -85,27 +85,65 @@ static int slots(const ls_slice_options *o, int chunk)
     return o->slots && o->slots[chunk] > 1 ? o->slots[chunk] : 1;
 }
 
-ls_status ls_slice_feed(ls_slice *s, int64_t piece, size_t index, int slot)
+/* Appends the gathering of the next piece into its nets; pieces that are not abreast use the slots
+ * in turn. */
+static ls_status feed(ls_slice *s, const ls_slice_item *item)
 {
-    ls_replica_part part = {.first = (uint64_t)piece_begin(s, piece)};
+    ls_replica_part part = {.first = (uint64_t)piece_begin(s, item->of)};
     part.divisor = ls_slice_divisor(s, &part.divided);
     const int chunks = ls_slice_chunks(s), p = s->piece_count++;
     for (int c = 0; c < chunks; c++) {
-        ls_act *feed;
+        ls_act *act;
         const size_t at = (size_t)(p * chunks + c);
-        const int slot_of_piece = slot < 0 ? p % slots(&s->options, c) : slot;
+        const int slot = ls_slice_abreast(s) ? (int)item->slot : p % slots(&s->options, c);
         LS_TRY(ls_grow("slice", &s->work, at, sizeof *s->work));
-        LS_TRY(ls_slice_need_net(s, index, ls_slice_piece_rows(s, piece), c, slot_of_piece,
+        LS_TRY(ls_slice_need_net(s, item->level, ls_slice_piece_rows(s, item->of), c, slot,
                                  &s->work[at]));
-        LS_TRY(ls_slice_act(s, LS_ACT_FEED, p, 0, &feed));
-        feed->chunk = c;
-        LS_TRY(ls_replica_feed(s->options.replica, s->work[at], &part, &feed->own));
+        LS_TRY(ls_slice_act(s, LS_ACT_FEED, p, 0, &act));
+        act->chunk = c;
+        LS_TRY(ls_replica_feed(s->options.replica, s->work[at], &part, &act->own));
     }
     return LS_OK;
 }
 
-/* A node's pass, in two acts if sums over places may come between. */
-static ls_status build_pass(ls_slice *s, int piece, int node, ls_act_kind kind)
+/* ---- Passes ---------------------------------------------------------------------------------- */
+
+/* Items of an exchange whose pieces pass node by node together: one piece, or all (abreast). */
+typedef struct group {
+    const ls_slice_item *items, *end;
+    int from;     /* number of the first piece */
+    bool by_node; /* its gradients are final node by node */
+} group;
+
+/* Whether a node's weight pass makes its gradients final. */
+static bool splits(const ls_slice *s, const group *g, int n)
+{
+    return g->items < g->end && ls_net_splits(ls_slice_node_net(s, g->from, n), n);
+}
+
+/* Adds a node's gradients of a level and the next, behind piece number `behind`. */
+static ls_status add_gradients(ls_slice *s, const group *g, int n, int behind, size_t level)
+{
+    ls_range left;
+    const ls_windows *windows = s->options.replica->windows.gradients;
+    if (!ls_net_node_final(ls_slice_node_net(s, g->from, n), n, &left.first, &left.count))
+        return LS_OK;
+    while (left.count) {
+        const ls_range part = windows ? ls_windows_part(windows, left) : left;
+        if (!part.count) /* a copy's gradient, which its owner adds */
+            return LS_OK;
+        LS_TRY(ls_slice_add(s, splits(s, g, n) ? LS_ACT_SUM_WEIGHTS : LS_ACT_SUM, level, part));
+        s->acts[s->act_count - 1].piece = behind;
+        s->acts[s->act_count - 1].node = n;
+        left.first += part.count;
+        left.count -= part.count;
+    }
+    return LS_OK;
+}
+
+/* A node's pass for the pieces of a group; behind what makes gradients final, additions. The pass
+ * is in halves where sums of statistics come between, or sums over places, which are not acts. */
+static ls_status build_pass(ls_slice *s, const group *g, int n, ls_act_kind kind)
 {
     static const struct {
         ls_net_pass whole, half, rest;
@@ -115,28 +153,38 @@ static ls_status build_pass(ls_slice *s, int piece, int node, ls_act_kind kind)
                             LS_ACT_FORWARD_REST},
         [LS_ACT_BACKWARD] = {LS_NET_BACKWARD, LS_NET_BACKWARD_HALF, LS_NET_BACKWARD_REST,
                              LS_ACT_BACKWARD_REST},
-        [LS_ACT_AGAIN] = {LS_NET_AGAIN, LS_NET_AGAIN_HALF, LS_NET_AGAIN_REST, LS_ACT_AGAIN_REST}};
-    if (s->options.replica->graph->slices.places < 2)
-        return ls_slice_act_node(s, kind, piece, node, passes[kind].whole);
-    LS_TRY(ls_slice_act_node(s, kind, piece, node, passes[kind].half));
-    return ls_slice_act_node(s, passes[kind].behind, piece, node, passes[kind].rest);
+        [LS_ACT_AGAIN] = {LS_NET_AGAIN, LS_NET_AGAIN_HALF, LS_NET_AGAIN_REST, LS_ACT_AGAIN_REST},
+        [LS_ACT_WEIGHTS] = {.whole = LS_NET_WEIGHTS}};
+    const bool split = s->options.replica->graph->slices.places > 1 && kind != LS_ACT_WEIGHTS;
+    const bool meets = s->options.synced && (kind == LS_ACT_FORWARD || kind == LS_ACT_BACKWARD);
+    const bool final = kind == (splits(s, g, n) ? LS_ACT_WEIGHTS : LS_ACT_BACKWARD);
+    int piece = g->from;
+    for (const ls_slice_item *i = g->items; i < g->end; i++)
+        if (!i->adds)
+            LS_TRY(ls_slice_act_node(s, kind, piece = i->piece, n,
+                                     split || meets ? passes[kind].half : passes[kind].whole));
+        else if (final)
+            LS_TRY(add_gradients(s, g, n, piece, i->level));
+    if (meets)
+        LS_TRY(ls_slice_meet(s, n, kind));
+    for (piece = g->from; piece < s->piece_count && (split || meets); piece++)
+        LS_TRY(
+            ls_slice_act_node(s, split ? passes[kind].behind : kind, piece, n, passes[kind].rest));
+    return LS_OK;
 }
 
-/* A replica's last unit is not repeated: its window still has it. The passes of places run in
- * another order. */
-ls_status ls_slice_build_again(ls_slice *s, int from, int node)
+/* The unit's repeated forward pass, behind its last node (repeat.h). A replica's last unit is not
+ * repeated: its window still has it. The passes of places run in another order. */
+static ls_status build_again(ls_slice *s, const group *g, int node)
 {
     const ls_replica *r = s->options.replica;
     const ls_repeat *repeated = r->repeats ? &r->repeats[node] : NULL;
     if (!repeated || !repeated->unit || repeated->last != node ||
         (!ls_job_divides(r->job) && repeated->unit == ls_repeats_units(r->graph, r->repeats)))
         return LS_OK;
-    for (int n = repeated->first; n <= repeated->last; n++) {
-        if (r->repeats[n].unit != repeated->unit || !r->repeats[n].again)
-            continue;
-        for (int piece = from; piece < s->piece_count; piece++)
-            LS_TRY(build_pass(s, piece, n, LS_ACT_AGAIN));
-    }
+    for (int n = repeated->first; n <= repeated->last; n++)
+        if (r->repeats[n].unit == repeated->unit && r->repeats[n].again)
+            LS_TRY(build_pass(s, g, n, LS_ACT_AGAIN));
     return LS_OK;
 }
 
@@ -146,48 +194,87 @@ static bool is_flipped(const ls_slice *s)
     return s->options.replica->job->faults.flip_replica == s->options.replica->number;
 }
 
-/* When a piece's gradients are final: behind the exchange's last act; node by node, if the exchange
- * has no other piece; or node by node, as each is added to the other pieces' sum, like the loss. */
-typedef enum final_by { BY_EXCHANGE, BY_NODE, BY_NODE_ADDED } final_by;
-
-/* Feeds the next piece, and runs its passes; pieces use the slots in turn. */
-static ls_status build_piece(ls_slice *s, int64_t piece, size_t level, final_by by)
+static ls_status build_fault(ls_slice *s, ls_range range)
 {
-    const int nodes = s->options.replica->graph->count, p = s->piece_count;
-    LS_TRY(ls_slice_feed(s, piece, level, -1));
-    for (int n = 0; n < nodes; n++)
-        LS_TRY(build_pass(s, p, n, LS_ACT_FORWARD));
-    if (by == BY_NODE_ADDED || (by == BY_NODE && s->begun && s->chained))
-        LS_TRY(ls_slice_add_loss(s, 0, 1));
-    for (int n = nodes; n-- > 0;) {
-        ls_range final;
-        LS_TRY(ls_slice_build_again(s, p, n));
-        LS_TRY(build_pass(s, p, n, LS_ACT_BACKWARD));
-        if (!by || !ls_net_node_final(ls_slice_node_net(s, p, n), n, &final.first, &final.count))
-            continue;
-        if (by == BY_NODE_ADDED)
-            LS_TRY(ls_slice_add(s, LS_ACT_SUM, 0, level, final));
-        s->acts[s->act_count - 1].final = final;
-    }
-    for (int n = nodes; n-- > 0;) /* of nodes that have separate weight passes */
-        if (ls_net_splits(ls_slice_node_net(s, p, n), n))
-            LS_TRY(ls_slice_act_node(s, LS_ACT_WEIGHTS, p, n, LS_NET_WEIGHTS));
+    ls_replica *r = s->options.replica;
+    const size_t first = ls_windows_at(r->windows.gradients, range.first);
+    const ls_flip_bit_args args = {.count = (int64_t)range.count,
+                                   .data = (float *)r->windows.whole_gradients + first,
+                                   .state = r->state,
+                                   .step = r->job->faults.flip_step};
+    ls_op *op = NULL;
+    if (!is_flipped(s) || !s->piece_count)
+        return LS_OK;
+    const ls_status status = r->kernels->table->flip_bit(r->kernels, &args, &op);
+    return ls_slice_act_op(s, LS_ACT_FAULT, 0, status, op);
+}
+
+/* A node's gradients are final behind the last act. The injected fault is in the first bucket that
+ * is whole in its window. */
+static ls_status end_node(ls_slice *s, const ls_slice_exchange *x, const group *g, int n)
+{
+    const ls_windows *windows = s->options.replica->windows.gradients;
+    ls_range final;
+    if (!g->by_node || g->items == g->end ||
+        !ls_net_node_final(ls_slice_node_net(s, g->from, n), n, &final.first, &final.count) ||
+        (windows && final.first >= windows->owned))
+        return LS_OK;
+    if (windows && !x->number &&
+        ls_range_common(final, (ls_range){windows->buckets->items[0].first, 1}).count)
+        LS_TRY(build_fault(s, windows->buckets->items[0]));
+    ls_act *last = &s->acts[s->act_count - 1];
+    last->piece = s->piece_count - 1;
+    last->node = n;
+    last->final = final;
     return LS_OK;
 }
 
-/* The work of an exchange. */
+static ls_status build_group(ls_slice *s, const ls_slice_exchange *x, group g)
+{
+    const int nodes = s->options.replica->graph->count;
+    g.from = s->piece_count;
+    for (const ls_slice_item *i = g.items; i < g.end; i++)
+        if (!i->adds)
+            LS_TRY(feed(s, i));
+    for (int n = 0; n < nodes; n++)
+        LS_TRY(build_pass(s, &g, n, LS_ACT_FORWARD));
+    for (const ls_slice_item *i = g.items; i < g.end; i++)
+        if (i->adds)
+            LS_TRY(ls_slice_add_loss(s, ls_slice_loss_at(s, &s->order.items[i->left]),
+                                     ls_slice_loss_at(s, &s->order.items[i->right])));
+    if (ls_slice_accumulates(s) && s->begun && g.items < g.end)
+        LS_TRY(ls_slice_add_loss(s, 0, 1));
+    for (int n = nodes; n-- > 0;) {
+        LS_TRY(build_again(s, &g, n));
+        LS_TRY(build_pass(s, &g, n, LS_ACT_BACKWARD));
+        if (!splits(s, &g, n))
+            LS_TRY(end_node(s, x, &g, n));
+    }
+    for (int n = nodes; n-- > 0;)
+        if (splits(s, &g, n)) {
+            LS_TRY(build_pass(s, &g, n, LS_ACT_WEIGHTS));
+            LS_TRY(end_node(s, x, &g, n));
+        }
+    return LS_OK;
+}
+
+/* The work of an exchange: piece by piece, with additions between; the last piece of a chain, the
+ * only one, or all pieces (abreast) are a group whose gradients are added node by node. */
 static ls_status build_sums(ls_slice *s, ls_slice_exchange *x)
 {
-    const bool several = s->order.count > 1, flips = is_flipped(s) && !x->number;
-    x->by_node =
-        s->order.count && !flips && (!several || (s->chained && !s->options.replica->part));
-    const size_t end = s->order.count - (x->by_node ? 1 + several : 0);
-    for (const ls_slice_item *i = s->order.items; i < s->order.items + end; i++)
+    const ls_slice_order *o = &s->order;
+    const bool several = o->count > 1, flips = is_flipped(s) && !x->number;
+    const bool abreast = ls_slice_abreast(s), windows = s->options.replica->windows.gradients;
+    const bool chain = !several || (s->chained && !s->options.replica->part);
+    x->by_node = abreast ? windows : o->count && !flips && chain;
+    const ls_slice_item *end = o->items + o->count;
+    const ls_slice_item *last = abreast ? o->items : end - (x->by_node ? 1 + several : 0);
+    for (const ls_slice_item *i = o->items; i < last; i++)
         LS_TRY(i->adds ? ls_slice_add_level(s, i->level)
-                       : build_piece(s, i->of, i->level, BY_EXCHANGE));
-    return x->by_node ? build_piece(s, s->order.items[end].of, several || (s->chained && x->number),
-                                    several ? BY_NODE_ADDED : BY_NODE)
-                      : LS_OK;
+                       : build_group(s, x, (group){.items = i, .end = i + 1}));
+    return last < end || abreast
+               ? build_group(s, x, (group){.items = last, .end = end, .by_node = x->by_node})
+               : LS_OK;
 }
 
 /* Builds the acts up to an exchange. Gradients are final node by node, or behind the last act. */
@@ -199,12 +286,16 @@ static ls_status build_exchange(ls_slice *s, ls_slice_exchange *x, int64_t rows)
     s->building = x->number;
     LS_TRY(ls_slice_list(s));
     x->sums = s->order.sums;
-    LS_TRY(ls_slice_abreast(s) ? ls_slice_build_abreast(s, x, rows) : build_sums(s, x));
+    if (ls_slice_abreast(s))
+        LS_TRY(ls_slice_open_abreast(s, rows));
+    if (s->options.synced)
+        LS_TRY(ls_slice_open_statistics(s));
+    LS_TRY(build_sums(s, x));
     s->loss += s->chained ? 0 : x->sums;
     s->begun |= x->sums > 0;
     if (!x->number && !r->windows.gradients)
-        LS_TRY(ls_slice_fault(s, (ls_range){0, r->elements}));
-    if (x->sums && !x->by_node && !r->windows.gradients)
+        LS_TRY(build_fault(s, (ls_range){0, r->elements}));
+    if (x->sums && !x->by_node)
         s->acts[s->act_count - 1].final = (ls_range){0, r->elements};
     return LS_OK;
 }
@@ -247,21 +338,6 @@ static ls_status build_delay(ls_slice *s)
         return LS_OK;
     const ls_status status = ls_delay_open(job->faults.delay_ns, &op);
     return ls_slice_act_op(s, LS_ACT_DELAY, 0, status, op);
-}
-
-ls_status ls_slice_fault(ls_slice *s, ls_range range)
-{
-    ls_replica *r = s->options.replica;
-    const size_t first = ls_windows_at(r->windows.gradients, range.first);
-    const ls_flip_bit_args args = {.count = (int64_t)range.count,
-                                   .data = (float *)r->windows.whole_gradients + first,
-                                   .state = r->state,
-                                   .step = r->job->faults.flip_step};
-    ls_op *op = NULL;
-    if (!is_flipped(s) || !s->piece_count)
-        return LS_OK;
-    const ls_status status = r->kernels->table->flip_bit(r->kernels, &args, &op);
-    return ls_slice_act_op(s, LS_ACT_FAULT, 0, status, op);
 }
 
 /* ---- The interface -------------------------------------------------------------------------- */

@@ -108,6 +108,9 @@ void ls_slice_exchange_acts(const ls_slice *slice, int exchange, size_t *first, 
 /** How many exchanges of gradients a slice has: one, or one for each piece. */
 int ls_slice_exchanges(const ls_job *job);
 
+/** Exchanges whose sums a slice keeps apart until all are folded: in fast mode they become one. */
+int ls_slice_kept(const ls_job *job);
+
 /** Number of pieces of a batch: its shards or, in fast mode, `each` (0 means 1) of `count` slices.
  */
 int64_t ls_slice_pieces(const ls_job *job, int64_t batch, int count, int each);
@@ -140,6 +143,9 @@ int64_t ls_slice_rows(const ls_job *job, const ls_slice_options *options);
 
 /** Number of sums of slice `number` of `count`, of a batch of this size. */
 size_t ls_slice_count_sums(const ls_job *job, int64_t batch, int number, int count);
+
+/** As above, of all exchanges together. */
+size_t ls_slice_count_kept(const ls_job *job, int64_t batch, int number, int count);
 
 /**
  * The loss of a step from its partial sums; parts[d][k] is sum k of replica d. In fast mode there

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Shared by slice.c, slice_abreast.c and slice_tree.c. */
+/* Shared by the files of slices. */
 #pragma once
 
 #include "impl/replica/slice.h"
@@ -95,6 +95,12 @@ static inline bool ls_slice_accumulates(const ls_slice *slice)
     return slice->chained && ls_slice_exchanges(slice->options.replica->job) > 1;
 }
 
+/** A piece's loss, among those of the exchange that is built. */
+static inline size_t ls_slice_loss_at(const ls_slice *slice, const ls_slice_item *item)
+{
+    return ls_slice_abreast(slice) ? item->slot : item->level;
+}
+
 static inline int ls_slice_chunks(const ls_slice *slice)
 {
     return ls_graph_part_chunks(slice->options.replica->part);
@@ -123,24 +129,17 @@ ls_status ls_slice_act_op(ls_slice *slice, ls_act_kind kind, int chunk, ls_statu
 ls_status ls_slice_act_node(ls_slice *slice, ls_act_kind kind, int piece, int node,
                             ls_net_pass pass);
 
-/** Appends, if the node is the last one of a unit (repeat.h), the unit's repeated forward pass for
- * the pieces from number `from` on. */
-ls_status ls_slice_build_again(ls_slice *slice, int from, int node);
-
-/** Appends the gathering of the next piece into nets with the gradients of level `index`; a slot
- * below 0 means pieces use the slots in turn. */
-ls_status ls_slice_feed(ls_slice *slice, int64_t piece, size_t index, int slot);
-
-/** Appends into = into + from for a range of two levels' gradients, which windows may not cut, as
- * an act of this kind; and for two losses. */
-ls_status ls_slice_add(ls_slice *slice, ls_act_kind kind, size_t into, size_t from, ls_range range);
+/** Appends the addition of the next level's gradients to a level's, in a range that windows may not
+ * cut, as an act of this kind; of one loss to another; or of all gradients and the losses. */
+ls_status ls_slice_add(ls_slice *slice, ls_act_kind kind, size_t level, ls_range range);
 ls_status ls_slice_add_loss(ls_slice *slice, size_t into, size_t from);
-
-/** As above, for all gradients and the losses of a level and the next. */
 ls_status ls_slice_add_level(ls_slice *slice, size_t level);
 
-/** Appends the injected fault in a range of the first sum, if the replica has one. */
-ls_status ls_slice_fault(ls_slice *slice, ls_range range);
+/** Opens the memory of an exchange's pieces that are abreast; the slice's largest piece has `rows`
+ * rows. */
+ls_status ls_slice_open_abreast(ls_slice *slice, int64_t rows);
 
-/** Builds an exchange whose pieces are abreast; the slice's largest piece has `rows` rows. */
-ls_status ls_slice_build_abreast(ls_slice *slice, ls_slice_exchange *exchange, int64_t rows);
+/** Opens memory for sums of statistics; appends their reduction between the halves of a node's
+ * pass. */
+ls_status ls_slice_open_statistics(ls_slice *slice);
+ls_status ls_slice_meet(ls_slice *slice, int node, ls_act_kind pass);

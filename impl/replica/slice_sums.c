@@ -11,14 +11,13 @@ static void *gradient_at(const ls_slice *s, size_t level, size_t index)
                r->kernels->table->real_bytes;
 }
 
-static ls_status add_range(ls_slice *s, ls_act_kind kind, size_t into, size_t from, ls_range range,
-                           int chunk)
+static ls_status add_range(ls_slice *s, ls_act_kind kind, size_t level, ls_range range, int chunk)
 {
     ls_replica *r = s->options.replica;
-    void *left = gradient_at(s, into, range.first);
+    void *left = gradient_at(s, level, range.first);
     const ls_add_args add = {.count = (int64_t)range.count,
                              .a = left,
-                             .b = gradient_at(s, from, range.first),
+                             .b = gradient_at(s, level + 1, range.first),
                              .y = left};
     ls_op *op = NULL;
     ls_status status = r->kernels->table->add(r->kernels, &add, &op);
@@ -27,9 +26,9 @@ static ls_status add_range(ls_slice *s, ls_act_kind kind, size_t into, size_t fr
     return ls_slice_act_op(s, kind, chunk, status, op);
 }
 
-ls_status ls_slice_add(ls_slice *s, ls_act_kind kind, size_t into, size_t from, ls_range range)
+ls_status ls_slice_add(ls_slice *s, ls_act_kind kind, size_t level, ls_range range)
 {
-    return add_range(s, kind, into, from, range, 0);
+    return add_range(s, kind, level, range, 0);
 }
 
 ls_status ls_slice_add_loss(ls_slice *s, size_t into, size_t from)
@@ -42,8 +41,8 @@ ls_status ls_slice_add_loss(ls_slice *s, size_t into, size_t from)
     return ls_slice_act_op(s, LS_ACT_LOSS, ls_slice_chunks(s) - 1, status, op);
 }
 
-/* Appends into = into + from for the gradients that weight passes make, or all others. */
-static ls_status add_by_pass(ls_slice *s, size_t into, size_t from, bool weights)
+/* Adds the gradients that weight passes make, or all others. */
+static ls_status add_by_pass(ls_slice *s, size_t level, bool weights)
 {
     const int nodes = s->options.replica->graph->count;
     const ls_act_kind kind = weights ? LS_ACT_SUM_WEIGHTS : LS_ACT_SUM;
@@ -54,30 +53,29 @@ static ls_status add_by_pass(ls_slice *s, size_t into, size_t from, bool weights
             ls_net_splits(net, n) != weights)
             continue;
         if (some.count && some.first + some.count != next.first) {
-            LS_TRY(add_range(s, kind, into, from, some, 0));
+            LS_TRY(add_range(s, kind, level, some, 0));
             some.count = 0;
         }
         next.first = some.count ? some.first : next.first;
         some = (ls_range){next.first, some.count + next.count};
     }
-    return some.count ? add_range(s, kind, into, from, some, 0) : LS_OK;
+    return some.count ? add_range(s, kind, level, some, 0) : LS_OK;
 }
 
-ls_status ls_slice_add_level(ls_slice *s, size_t into)
+ls_status ls_slice_add_level(ls_slice *s, size_t level)
 {
-    const size_t from = into + 1;
     const ls_graph_part *part = s->options.replica->part;
     const bool separate = part && s->options.replica->job->division.weights_apart;
     const int chunks = ls_slice_chunks(s);
     for (int weights = 0; weights < 2 && separate; weights++)
-        LS_TRY(add_by_pass(s, into, from, weights));
+        LS_TRY(add_by_pass(s, level, weights));
     for (int c = 0; c < chunks && !separate; c++) {
         ls_range range = {0, s->options.replica->elements};
         if (chunks > 1)
             range = (ls_range){part->chunk_element[c],
                                part->chunk_element[c + 1] - part->chunk_element[c]};
         if (range.count)
-            LS_TRY(add_range(s, LS_ACT_SUM, into, from, range, c));
+            LS_TRY(add_range(s, LS_ACT_SUM, level, range, c));
     }
-    return ls_slice_add_loss(s, into, from);
+    return ls_slice_add_loss(s, level, level + 1);
 }

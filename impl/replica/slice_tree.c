@@ -22,6 +22,11 @@ int ls_slice_exchanges(const ls_job *job)
     return a->each && !a->breadth ? ls_job_pieces(job) : 1;
 }
 
+int ls_slice_kept(const ls_job *job)
+{
+    return job->exact.on ? ls_slice_exchanges(job) : 1;
+}
+
 int64_t ls_slice_pieces(const ls_job *job, int64_t batch, int count, int each)
 {
     return job->exact.on ? ls_job_shards(job, batch) : (int64_t)count * (each > 1 ? each : 1);
@@ -33,17 +38,22 @@ static int dealt_to(const ls_job *job)
     return job->exact.on ? ls_job_mesh(job).size[LS_MEMBER] : 1;
 }
 
-int ls_slice_number(const ls_job *job, int d, int exchange)
+/* The number of replica d's part for one of so many exchanges; and the replica whose part it is. */
+static int number_of(const ls_job *job, int d, int exchange, int exchanges)
 {
-    const int exchanges = ls_slice_exchanges(job), members = dealt_to(job);
+    const int members = dealt_to(job);
     return (d / members * exchanges + exchange) * members + d % members;
 }
 
-/* The replica whose part this is. */
-static int replica_of(const ls_job *job, int number)
+static int replica_of(const ls_job *job, int number, int exchanges)
 {
     const int members = dealt_to(job);
-    return number / members / ls_slice_exchanges(job) * members + number % members;
+    return number / members / exchanges * members + number % members;
+}
+
+int ls_slice_number(const ls_job *job, int d, int exchange)
+{
+    return number_of(job, d, exchange, ls_slice_exchanges(job));
 }
 
 int64_t ls_slice_samples(const ls_job *job, int64_t batch, int d, int count, int exchange)
@@ -74,7 +84,9 @@ static ls_status list(ls_slice *s, ls_slice_item item)
 
 ls_status ls_slice_list(ls_slice *s)
 {
-    const ls_job *job = s->options.replica->job;
+    const int64_t shards = ls_job_shards(s->options.replica->job, s->options.batch);
+    /* later exchanges' gradients are next to the sum of earlier ones, which they are added to */
+    const size_t base = s->chained && s->building && !s->options.replica->windows.gradients;
     ls_term left[LS_SUBTREES];
     ls_addition added[LS_SUBTREES];
     int pieces = 0;
@@ -89,34 +101,47 @@ ls_status ls_slice_list(ls_slice *s)
         const size_t at = s->order.sums++;
         left[at] = (ls_term){{of, of + 1}, at};
         s->order.begins[at] = s->order.count;
-        LS_TRY(list(s, (ls_slice_item){.level = at, .of = of, .piece = s->piece + pieces++}));
-        if (s->chained && at) {
-            added[count++] = (ls_addition){0, 1};
-            s->order.sums = 1;
-        } else if (job->exact.on) {
-            s->order.sums = ls_fold(left, s->order.sums, s->pieces, added, &count);
-        }
+        LS_TRY(
+            list(s, (ls_slice_item){.level = base + at, .of = of, .piece = s->piece + pieces++}));
+        if (!s->options.unsummed)
+            s->order.sums = ls_fold(left, s->order.sums, shards, added, &count);
         for (size_t i = 0; i < count; i++)
             LS_TRY(list(s, (ls_slice_item){.adds = true,
-                                           .level = added[i].into,
+                                           .level = base + added[i].into,
                                            .left = s->order.begins[added[i].into],
                                            .right = s->order.begins[added[i].from]}));
     }
     return LS_OK;
 }
 
+/* What a part's sums are of: its finished subtrees; in fast mode all of it. */
+static size_t find_sums(const ls_job *job, int64_t batch, int number, int count, ls_subtree *out)
+{
+    const int64_t shards = ls_job_shards(job, batch);
+    if (shards)
+        return ls_canonical_subtrees(number, count, shards, out);
+    *out = (ls_subtree){number, number + 1};
+    return ls_slice_share(batch, number, count) > 0;
+}
+
 size_t ls_slice_count_sums(const ls_job *job, int64_t batch, int number, int count)
 {
     ls_subtree nodes[LS_SUBTREES];
-    if (!job->exact.on)
-        return ls_slice_share(batch, number, count) > 0;
-    return ls_canonical_subtrees(number, count, ls_job_shards(job, batch), nodes);
+    return find_sums(job, batch, number, count, nodes);
+}
+
+size_t ls_slice_count_kept(const ls_job *job, int64_t batch, int d, int count)
+{
+    const int kept = ls_slice_kept(job);
+    size_t sums = 0;
+    for (int e = 0; e < kept; e++)
+        sums += ls_slice_count_sums(job, batch, number_of(job, d, e, kept), count * kept);
+    return sums;
 }
 
 ls_status ls_slice_tree(const ls_job *job, int64_t batch, int count, ls_addition **out,
                         size_t *out_count)
 {
-    const int64_t shards = ls_job_shards(job, batch);
     size_t leaves = 0, at = 0;
     ls_subtree nodes[LS_SUBTREES];
     ls_term *terms;
@@ -124,61 +149,40 @@ ls_status ls_slice_tree(const ls_job *job, int64_t batch, int count, ls_addition
         leaves += ls_slice_count_sums(job, batch, d, count);
     *out_count = 0;
     LS_TRY(ls_allocate("slice", out, leaves, sizeof **out));
-    if (!job->exact.on) {
-        for (size_t i = 1; i < leaves; i++)
-            (*out)[(*out_count)++] = (ls_addition){0, i};
-        return LS_OK;
-    }
     ls_status status = ls_allocate("slice", &terms, leaves, sizeof *terms);
     for (int d = 0; d < count && !status; d++) {
-        const size_t sums = ls_canonical_subtrees(d, count, shards, nodes);
+        const size_t sums = find_sums(job, batch, d, count, nodes);
         for (size_t k = 0; k < sums; k++, at++)
             terms[at] = (ls_term){nodes[k], at};
     }
     if (!status)
-        ls_fold(terms, leaves, shards, *out, out_count);
+        ls_fold(terms, leaves, ls_job_shards(job, batch), *out, out_count);
     free(terms);
     return status;
 }
 
-/* As above, for losses, one after the other: what is left of earlier ones fits here. */
-static double fold_losses(const ls_job *job, const double *const *parts, int64_t shards, int count)
+/* One loss after the other is added: what is left of earlier ones fits here. */
+double ls_slice_loss_sum(const ls_job *job, int64_t batch, const double *const *parts, int count)
 {
-    double loss[LS_SUBTREES];
+    double loss[LS_SUBTREES] = {0};
     ls_subtree nodes[LS_SUBTREES];
     ls_term terms[LS_SUBTREES];
     ls_addition added[LS_SUBTREES];
     size_t left = 0, sums, taken[LS_JOB_REPLICAS] = {0};
-    const int all = count * ls_slice_exchanges(job);
-    for (int number = 0; number < all; number++) {
-        const int d = replica_of(job, number);
-        const size_t own = ls_canonical_subtrees(number, all, shards, nodes);
+    const int kept = ls_slice_kept(job);
+    for (int number = 0; number < count * kept; number++) {
+        const int d = replica_of(job, number, kept);
+        const size_t own = find_sums(job, batch, number, count * kept, nodes);
         for (size_t k = 0; k < own; k++) {
             loss[left] = parts[d][taken[d]++];
+            if (job->update.own_mean)
+                loss[left] *= (double)ls_slice_share(batch, d, count) / (double)batch;
             terms[left] = (ls_term){nodes[k], left};
             sums = 0;
-            left = ls_fold(terms, left + 1, shards, added, &sums);
+            left = ls_fold(terms, left + 1, ls_job_shards(job, batch), added, &sums);
             for (size_t i = 0; i < sums; i++)
                 loss[added[i].into] += loss[added[i].from];
         }
     }
     return loss[0];
-}
-
-double ls_slice_loss_sum(const ls_job *job, int64_t batch, const double *const *parts, int count)
-{
-    if (job->exact.on)
-        return fold_losses(job, parts, ls_job_shards(job, batch), count);
-    double loss = 0;
-    bool first = true;
-    for (int d = 0; d < count; d++) {
-        if (!ls_slice_count_sums(job, batch, d, count))
-            continue;
-        double part = parts[d][0];
-        if (job->update.own_mean)
-            part *= (double)ls_slice_share(batch, d, count) / (double)batch;
-        loss = first ? part : loss + part;
-        first = false;
-    }
-    return loss;
 }

@@ -30,9 +30,12 @@ int64_t ls_canonical_middle(int64_t lo, int64_t hi)
     return lo + half;
 }
 
-/* The left child has a power of two of leaves, and begins at a multiple of twice as many. */
+/* The left child has a power of two of leaves, and begins at a multiple of twice as many; without a
+ * tree all are added to the first. */
 static bool are_children(ls_subtree left, ls_subtree right, int64_t leaves)
 {
+    if (!leaves)
+        return true;
     const int64_t size = left.last - left.first, end = left.first + 2 * size;
     return left.last == right.first && !(size & (size - 1)) && left.first % (2 * size) == 0 &&
            right.last == (end < leaves ? end : leaves);

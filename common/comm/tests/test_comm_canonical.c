@@ -155,6 +155,7 @@ static void terms_are_folded(void **state)
         {4, {0, 2, 4, 6, 7}, 12, "0+1 (0,4)(4,6)(6,7)"}, /* three ranks of five, of twelve shards */
         {3, {8, 9, 10, 12}, 12, "0+1 0+2 (8,12)"},
         {8, {0, 2, 4, 6, 7, 8, 9, 10, 12}, 12, "0+1 3+4 2+3 0+2 5+6 5+7 0+5 (0,12)"}, /* all */
+        {4, {1, 2, 4, 5, 6}, 0, "0+1 0+2 0+3 (1,6)"},                                 /* no tree */
     };
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
         char text[128] = "";

@@ -98,7 +98,7 @@ static inline bool ls_step_rounds(const ls_step *step)
 /** Whether sums of several exchanges are finished subtrees, which are folded (terms.h). */
 static inline bool ls_step_folds(const ls_job *job)
 {
-    return job->exact.on && ls_slice_exchanges(job) > 1;
+    return ls_slice_kept(job) > 1;
 }
 
 /** The program of evaluation has this kind; it is in no step. */

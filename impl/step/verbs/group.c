@@ -17,7 +17,7 @@
  * counts as a group. */
 static ls_rank_group set_of(const ls_step_plan *plan, int member, int exchange)
 {
-    const int exchanges = ls_slice_exchanges(plan->job), groups = plan->mesh.size[LS_GROUP];
+    const int exchanges = ls_slice_kept(plan->job), groups = plan->mesh.size[LS_GROUP];
     const int group = groups > 1 ? ls_step_plan_set(plan, member) : 0;
     return groups * exchanges > 1
                ? (ls_rank_group){group * exchanges + exchange, groups * exchanges}
@@ -31,7 +31,7 @@ size_t ls_group_scratch(const ls_step_plan *plan, const ls_planned_group *g, int
     const ls_allreduce *adds = ls_gradient_sum(job);
     /* its all-reduces sum shares, between groups of replicas */
     const bool crosses = g - plan->groups >= ls_step_plan_sets(plan);
-    const size_t exchanges = crosses ? 1 : (size_t)ls_slice_exchanges(job);
+    const size_t exchanges = crosses ? 1 : (size_t)ls_slice_kept(job);
     size_t most = 0;
     for (int kind = 0; kind < LS_BATCHES && adds->scratch; kind++) {
         const int64_t batch = ls_replicated_batch(job, kind), shards = ls_shards_of(job, kind);
@@ -65,7 +65,7 @@ size_t ls_group_slots(const ls_step_plan *plan, const ls_planned_group *g, int m
         return 0;
     for (int kind = 0; kind < LS_BATCHES; kind++) {
         terms.count = 0;
-        for (int e = 0; e < ls_slice_exchanges(job) && ls_shards_of(job, kind); e++)
+        for (int e = 0; e < ls_slice_kept(job) && ls_shards_of(job, kind); e++)
             ls_terms_take(&terms, set_of(plan, member, e), ls_shards_of(job, kind));
     }
     return terms.slots;
@@ -98,7 +98,7 @@ static float *whole_at(const ls_replica *r, const reduced *of)
 /* Whether gradients of an exchange, in fast mode, are in another buffer than earlier ones. */
 static bool adds_to_earlier(const ls_step *s, const ls_replica *r)
 {
-    return !ls_step_job(s)->exact.on && s->exchanged && !r->windows.gradients;
+    return s->exchanged && !ls_step_folds(ls_step_job(s)) && !r->windows.gradients;
 }
 
 /* Where a member has a range before a call: gradients of the exchange, that is. */

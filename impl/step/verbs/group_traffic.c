@@ -44,16 +44,17 @@ static uint64_t count_gathers(const ls_step *s, int set, int b)
 static ls_traffic scatter_traffic(const ls_step *s, int set, ls_extent extent)
 {
     const ls_job *job = ls_step_job(s);
-    const int members = s->plan->mesh.size[LS_MEMBER], exchanges = ls_slice_exchanges(job);
+    const int members = s->plan->mesh.size[LS_MEMBER], kept = ls_slice_kept(job);
     const int group = set / ls_step_plan_parts(s->plan), groups = s->plan->mesh.size[LS_GROUP];
+    const int64_t shards = ls_step_shards(s);
     ls_traffic sum = {0};
-    for (int e = 0; e < exchanges && job->exact.on; e++)
+    for (int e = 0; e < kept && shards; e++)
         ls_traffic_add(
             &sum,
-            ls_canonical_scatter_formula((ls_rank_group){group * exchanges + e, groups * exchanges},
-                                         members, extent, ls_step_shards(s)),
+            ls_canonical_scatter_formula((ls_rank_group){group * kept + e, groups * kept}, members,
+                                         extent, shards),
             1);
-    if (!job->exact.on)
+    if (!shards)
         ls_traffic_add(&sum,
                        ls_gradient_sum(job)->half_formula(LS_REDUCE_SCATTER, members, extent, 0),
                        count_exchanges(s));

@@ -113,8 +113,8 @@ void ls_replica_forget_test(ls_replica *r)
 static ls_status exchange_averages(ls_replica *r, bool back)
 {
     const size_t bytes = r->updated.owned * r->kernels->table->real_bytes;
-    const void *from = back ? r->gradients : r->updated.average;
-    if (!r->updated.average || r->updated.shares.buckets)
+    const void *from = back ? r->gradients : r->updated.state[LS_AVERAGES];
+    if (!r->updated.state[LS_AVERAGES] || r->updated.shares.buckets)
         return LS_OK;
     if (r->masters)
         return ls_replica_lend(r, back ? LS_VALUES : LS_AVERAGES);

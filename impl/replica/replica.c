@@ -80,6 +80,7 @@ static ls_status take_carried(ls_replica *r, const char *what, size_t bytes, voi
 static ls_status take_buffers(ls_replica *r, size_t rows)
 {
     const size_t records = r->job->records;
+    void **state = r->updated.state;
     if (r->own_variables)
         LS_TRY(take_array(r, "parameters", LS_MEMORY_PARAMETERS, r->windows.parameters,
                           &r->parameters));
@@ -90,10 +91,11 @@ static ls_status take_buffers(ls_replica *r, size_t rows)
                         &r->windows.whole_gradients));
     if (r->updates && ls_replica_parameter_bytes(r) != real_bytes(r))
         LS_TRY(take_array(r, "master parameters", LS_MEMORY_OPTIMIZER, true, &r->masters));
-    for (int i = 0; i < r->updated.slots; i++)
-        LS_TRY(take_array(r, "optimizer state", LS_MEMORY_OPTIMIZER, true, &r->updated.slot[i]));
-    if (r->job->update.average != 0 && r->updates)
-        LS_TRY(take_array(r, "moving averages", LS_MEMORY_OPTIMIZER, true, &r->updated.average));
+    state[LS_VALUES] = r->masters ? r->masters : r->windows.parameters ? r->parameters : NULL;
+    for (int a = LS_SLOT_0; a < LS_ARRAYS && r->updates; a++)
+        if (ls_state_name(r->job, (ls_values)a))
+            LS_TRY(take_array(r, a == LS_AVERAGES ? "moving averages" : "optimizer state",
+                              LS_MEMORY_OPTIMIZER, true, &state[a]));
     for (int i = 0; i < r->job->update.owned && r->updated.owns; i++)
         LS_TRY(
             take_array(r, r->updated.owns[i].name, LS_MEMORY_OPTIMIZER, false, &r->updated.own[i]));
@@ -166,7 +168,6 @@ ls_status ls_replica_open(const ls_replica_options *options, ls_replica **out)
     replica->device = options->device;
     replica->number = options->number;
     replica->loss.sums = options->sums;
-    replica->updated.slots = options->no_optimizer ? 0 : job->update.optimizer.rule->slots;
     replica->own_variables = !options->variables_of;
     replica->updates = !options->no_optimizer && replica->own_variables;
     if (options->variables_of) {

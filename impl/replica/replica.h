@@ -62,9 +62,7 @@ typedef struct ls_replica_updated {
     size_t owned;              /**< elements [0, owned) are this replica's */
     ls_shares shares;          /**< if set, it updates only its share of each bucket */
     size_t stated;             /**< elements that it updates: owned, or its shares' */
-    int slots;                 /**< number of buffers of optimizer state */
-    void *slot[2];             /**< real [stated], as many as the optimizer has; others NULL */
-    void *average;             /**< real [stated]: moving averages, if it updates; else NULL */
+    void *state[LS_ARRAYS];    /**< real [stated]: what it alone has of each array; or NULL */
     const ls_own_buffer *owns; /**< the strategy's own buffers, job->update.owned of them */
     void *own[LS_OWNED_MOST];  /**< real [elements]: their memory */
 } ls_replica_updated;

@@ -30,8 +30,8 @@ ls_status ls_replica_lend(ls_replica *r, ls_values values)
 {
     ls_op_list ops = {0};
     const ls_range owned = {0, r->updated.owned};
-    ls_status status = append_round(r, owned, &(ls_replica_at){.state = 0},
-                                    values == LS_AVERAGES ? r->updated.average : r->masters, &ops);
+    ls_status status =
+        append_round(r, owned, &(ls_replica_at){.state = 0}, r->updated.state[values], &ops);
     if (!status)
         status = ls_op_list_enqueue(&ops, r->queue);
     if (!status)

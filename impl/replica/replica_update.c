@@ -103,8 +103,8 @@ static ls_status append_update(ls_replica *r, ls_range range, const ls_replica_a
         .count = (int64_t)count,
         .weight = element_at(r, ls_replica_trained(r), at->trained),
         .gradient = element_at(r, r->gradients, at->gradients),
-        .slot = {element_at(r, r->updated.slot[0], at->state),
-                 element_at(r, r->updated.slot[1], at->state)},
+        .slot = {element_at(r, r->updated.state[LS_SLOT_0], at->state),
+                 element_at(r, r->updated.state[LS_SLOT_1], at->state)},
         .mu = o->mu,
         .beta1 = o->beta1,
         .beta2 = o->beta2,
@@ -128,11 +128,12 @@ static ls_status append_update(ls_replica *r, ls_range range, const ls_replica_a
 static ls_status append_average(ls_replica *r, ls_range range, const ls_replica_at *at,
                                 ls_op_list *ops)
 {
-    const ls_moving_average_args args = {.count = (int64_t)range.count,
-                                         .decay = r->job->update.average,
-                                         .state = r->state,
-                                         .value = element_at(r, ls_replica_trained(r), at->trained),
-                                         .average = element_at(r, r->updated.average, at->state)};
+    const ls_moving_average_args args = {
+        .count = (int64_t)range.count,
+        .decay = r->job->update.average,
+        .state = r->state,
+        .value = element_at(r, ls_replica_trained(r), at->trained),
+        .average = element_at(r, r->updated.state[LS_AVERAGES], at->state)};
     ls_op *op;
     LS_TRY(ls_kernel_table_need(r->kernels->table, "moving_average", "the model"));
     LS_TRY(r->kernels->table->moving_average(r->kernels, &args, &op));
@@ -145,7 +146,7 @@ ls_status ls_replica_update(ls_replica *r, ls_range range, ls_decay_left decay, 
     ls_replica_at at;
     LS_TRY(ls_replica_find(r, range, &at));
     LS_TRY(append_update(r, range, &at, decay == LS_DECAY_TO_ADD && r->job->update.clip == 0, ops));
-    if (r->updated.average)
+    if (r->updated.state[LS_AVERAGES])
         LS_TRY(append_average(r, range, &at, ops));
     return ls_replica_round(r, range, ops);
 }
@@ -184,7 +185,7 @@ static int compare_ranges(const void *a, const void *b)
 /* As above, for all that the replica updates, in order. Returns whether that is contiguous. */
 static bool list_all_decaying(const ls_replica *r, range_list *out)
 {
-    const bool by_shares = r->updated.shares.buckets && (r->masters || r->windows.parameters);
+    const bool by_shares = r->updated.shares.buckets && r->updated.state[LS_VALUES];
     for (ls_replica_part_of part = {.next = 0}; ls_replica_next(r, &part);)
         list_decaying(r, part.range, by_shares ? part.state : part.range.first, out);
     if (out->count)

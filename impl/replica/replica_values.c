@@ -117,24 +117,13 @@ static ls_status move_parameters(const ls_replica *r, transfer *t)
     return status;
 }
 
-/* Where an array is that has what the replica updates alone; NULL if it has no such array. */
-static void *stated(const ls_replica *r, ls_values values)
-{
-    return values == LS_AVERAGES ? r->updated.average
-           : values == LS_VALUES ? (r->masters              ? r->masters
-                                    : r->windows.parameters ? r->parameters
-                                                            : NULL)
-                                 : r->updated.slot[values - LS_SLOT_0];
-}
-
 ls_status ls_replica_gather(ls_replica *r, ls_values values, ls_range block, float *out)
 {
     transfer t = {.block = block, .values = out, .out = true};
-    if (values == LS_AVERAGES && !r->updated.average)
+    if (values == LS_AVERAGES && !r->updated.state[LS_AVERAGES])
         values = LS_VALUES;
-    void *own = stated(r, values);
-    if (own)
-        return move_stated(r, own, &t);
+    if (r->updated.state[values])
+        return move_stated(r, r->updated.state[values], &t);
     return values != LS_VALUES || ls_replica_parameter_bytes(r) != sizeof *out
                ? LS_OK
                : move(r, r->parameters, (ls_range){0, r->updated.owned}, &t);
@@ -149,7 +138,7 @@ ls_status ls_replica_copies(ls_replica *r, ls_range block, float *out)
 
 ls_status ls_replica_read(ls_replica *r, ls_values values, ls_range range, float *out)
 {
-    const float *own = stated(r, values), *whole = r->parameters;
+    const float *own = r->updated.state[values], *whole = r->parameters;
     for (ls_replica_part_of part = {.next = 0}; ls_replica_next(r, &part);) {
         const ls_range both = ls_range_common(range, (ls_range){part.state, part.range.count});
         const float *from =
@@ -206,10 +195,10 @@ ls_status ls_replica_put(ls_replica *r, ls_range block, const float *values)
 static ls_status put(ls_replica *r, ls_values values, transfer *t)
 {
     if (values != LS_VALUES)
-        return stated(r, values) ? move_stated(r, stated(r, values), t) : LS_OK;
+        return r->updated.state[values] ? move_stated(r, r->updated.state[values], t) : LS_OK;
     LS_TRY(put_values(r, t));
-    if (!r->job->resumed && r->updated.average)
-        LS_TRY(move_stated(r, r->updated.average, t));
+    if (!r->job->resumed && r->updated.state[LS_AVERAGES])
+        LS_TRY(move_stated(r, r->updated.state[LS_AVERAGES], t));
     for (int i = 0; i < LS_OWNED_MOST && r->updated.own[i]; i++)
         if (r->updated.owns[i].begins == LS_OWNED_PARAMETERS)
             LS_TRY(move(r, r->updated.own[i], (ls_range){0, r->elements}, t));
@@ -248,8 +237,9 @@ static ls_status clear(ls_replica *r, void *buffer, size_t elements, const float
 /* All that is zero in a first step; `zeros` [LS_STATE_BLOCK bytes]. */
 static ls_status clear_all(ls_replica *r, const float *zeros)
 {
-    for (int i = 0; i < r->updated.slots && !r->job->resumed; i++)
-        LS_TRY(clear(r, r->updated.slot[i], r->updated.stated, zeros));
+    for (int a = LS_SLOT_0; a <= LS_SLOT_1 && !r->job->resumed; a++)
+        if (r->updated.state[a])
+            LS_TRY(clear(r, r->updated.state[a], r->updated.stated, zeros));
     for (int i = 0; i < LS_OWNED_MOST && r->updated.own[i]; i++)
         if (r->updated.owns[i].begins == LS_OWNED_ZEROS)
             LS_TRY(clear(r, r->updated.own[i], r->elements, zeros));

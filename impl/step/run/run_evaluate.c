@@ -24,9 +24,21 @@ typedef struct visit {
     int node, bucket; /* node visited last, and bucket last moved into windows */
 } visit;
 
+/* How replicas get the variables to be evaluated. */
+typedef enum lending {
+    HAVE,    /* they have them */
+    FETCH,   /* set; each step fetches what it needs */
+    LEND,    /* set, and afterwards set to what they had */
+    PLACES,  /* windows, from host memory that has all that the places of this process need: places
+                of divided replicas are at different units at one time */
+    BY_UNITS /* windows: all processes fill those of all replicas together, unit by unit */
+} lending;
+
 typedef struct evaluation {
     ls_step_run *run;
     const ls_evaluating *how;
+    lending lending;
+    bool differ;       /* replicas have variables of their own: replica 0's are evaluated */
     tester *testers;   /* [count] */
     ls_tester *shares; /* [count] */
     ls_tested *parts;  /* [parts] */
@@ -150,33 +162,24 @@ static void close(evaluation *e)
 
 /* ---- Their variables ------------------------------------------------------------------------- */
 
-/* Whether replicas have other variables than the ones to be evaluated, except a holder of all. */
-static bool is_lent(const ls_step_plan *plan)
+static lending lending_of(const ls_step_plan *plan, bool differ)
 {
-    const bool differ = ls_strategy_alone(plan->strategy) && plan->mesh.replicas > 1;
-    const bool averages = ls_step_plan_shares(plan) && plan->job->update.average != 0;
-    return plan->parameters.on[LS_MEMBER] == LS_PLACED ||
-           (plan->parameters.on[LS_MEMBER] == LS_WHOLE && (differ || averages));
+    const bool shared = ls_step_plan_shares(plan) && ls_state_name(plan->job, LS_AVERAGES);
+    if (plan->parameters.windows)
+        return plan->parts.count ? PLACES : BY_UNITS;
+    if (plan->parameters.on[LS_MEMBER] == LS_PLACED)
+        return FETCH;
+    return (differ && plan->mesh.replicas > 1) || shared ? LEND : HAVE;
 }
 
-/* Whether all processes fill the windows of all replicas together, unit by unit. Places of divided
- * replicas are at different units at one time, so each process has all that its places need. */
-static bool by_unit(const ls_step_plan *plan)
-{
-    return plan->parameters.windows && !plan->parts.count;
-}
-
-/* The averages of a block, or its variables if there are none. Where replicas differ, replica
- * 0's. */
+/* The averages of a block, or its variables if there are none. */
 static ls_status gather(const evaluation *e, ls_range block)
 {
-    const ls_step_plan *plan = &e->run->plan;
-    const ls_job *job = plan->job;
+    const ls_job *job = e->run->plan.job;
     LS_TRY(ls_steps_gather(e->run, LS_AVERAGES, block, e->block));
-    if (!ls_strategy_alone(plan->strategy) || plan->parameters.on[LS_MEMBER] == LS_PLACED ||
-        !job->ranks.comm)
-        return LS_OK;
-    return ls_broadcast(job, 0, 0, job->ranks.comm->size - 1, e->block, block.count);
+    return e->differ && job->ranks.comm
+               ? ls_broadcast(job, 0, 0, job->ranks.comm->size - 1, e->block, block.count)
+               : LS_OK;
 }
 
 /* Reads what a tester has into new memory; `back`: writes it, and frees it. */
@@ -201,22 +204,21 @@ static ls_status keep(const evaluation *e, tester *t, bool back)
 /* A tester that gets other variables than it has: not the one that has all. */
 static bool is_given(const evaluation *e, const tester *t)
 {
-    return !e->run->plan.parameters.windows && e->visits[t->first].member != e->run->plan.holder;
+    return (e->lending == FETCH || e->lending == LEND) &&
+           e->visits[t->first].member != e->run->plan.holder;
 }
 
 static ls_status begin_lending(evaluation *e)
 {
-    for (int p = 0; p < e->part_count && e->run->plan.parameters.windows; p++) {
+    for (int p = 0; p < e->part_count && e->lending == PLACES; p++) {
         float **place = &e->places[e->visits[p].member % e->run->plan.mesh.places];
         if (!*place)
             LS_TRY(ls_allocate("step", place, e->parts[p].replica->elements, sizeof **place));
     }
     for (int i = 0; i < e->count; i++) {
-        if (!is_given(e, &e->testers[i]))
-            continue;
-        if (e->run->plan.parameters.on[LS_MEMBER] != LS_PLACED) /* else fetched in the next step */
+        e->shares[i].lent = is_given(e, &e->testers[i]);
+        if (e->lending == LEND)
             LS_TRY(keep(e, &e->testers[i], false));
-        e->shares[i].lent = true;
     }
     return LS_OK;
 }
@@ -244,7 +246,7 @@ static ls_status lend(evaluation *e)
 {
     const ls_step_plan *plan = &e->run->plan;
     ls_comm *comm = plan->job->ranks.comm;
-    if (by_unit(plan) || (!plan->parameters.windows && !is_lent(plan)))
+    if (e->lending == HAVE || e->lending == BY_UNITS)
         return LS_OK;
     LS_TRY(ls_comm_agree(comm, begin_lending(e)));
     ls_status lent = LS_OK;
@@ -371,12 +373,7 @@ static ls_status predict(void *context, int index)
 /* For peers of a divided replica that wait for this process. */
 static void abandon(void *context)
 {
-    const ls_step_run *me = ((evaluation *)context)->run;
-    ls_comm *const *comms = me->resources.ends[LS_MESSAGES].comms;
-    for (int i = 0; comms[i]; i++)
-        comms[i]->backend->abandon(comms[i]);
-    if (ls_job_slices(me->plan.job))
-        ls_resources_abandon(&me->resources);
+    ls_resources_abandon(&((evaluation *)context)->run->resources);
 }
 
 /* ---- The whole ------------------------------------------------------------------------------- */
@@ -402,7 +399,7 @@ static ls_status run_pass(evaluation *e, ls_evaluation *out)
                                .count = e->count,
                                .rounds = e->rounds,
                                .predict = divided ? predict : NULL,
-                               .prepare = by_unit(&me->plan) ? prepare : NULL,
+                               .prepare = e->lending == BY_UNITS ? prepare : NULL,
                                .abandon = divided ? abandon : NULL,
                                .context = e};
     const ls_traffic before = divided ? count_ends(me) : (ls_traffic){0};
@@ -429,7 +426,13 @@ static ls_status add_up(const ls_job *job, ls_status own_status, ls_evaluation *
 
 ls_status ls_steps_evaluate(ls_run *run, const ls_evaluating *how, ls_evaluation *out)
 {
-    evaluation e = {.run = ls_step_run_of(run), .how = how};
+    const ls_step_plan *plan = &ls_step_run_of(run)->plan;
+    const bool differ =
+        ls_strategy_alone(plan->strategy) && plan->parameters.on[LS_MEMBER] != LS_PLACED;
+    evaluation e = {.run = ls_step_run_of(run),
+                    .how = how,
+                    .lending = lending_of(plan, differ),
+                    .differ = differ};
     ls_status status = deal(&e, open(&e));
     *out = (ls_evaluation){.accuracy = -1};
     if (!status)

@@ -40,40 +40,34 @@ static const ls_variables *whole_of(const ls_step *s)
     return split ? &split->variables : &ls_step_job(s)->model->graph->variables;
 }
 
-/* Adds the blocks of all variables in a range. */
-static ls_status add_range(const ls_variables *whole, ls_range range, runs *out)
+/* Whether another place sends the blocks of a variable that a place has, or each has them itself:
+ * what is in no slice is on all places of a stage. */
+static bool is_others(const ls_step *s, int place, const ls_graph *graph, size_t v)
 {
-    for (size_t i = 0; i < whole->count; i++) {
-        const ls_variable *v = &whole->items[i];
-        const ls_range both = ls_range_common((ls_range){v->offset, v->count}, range);
-        if (both.count)
-            LS_TRY(add_run(whole, both.first, both.count, out));
-    }
-    return LS_OK;
+    const int across = s->plan->parts.across;
+    return across > 1 && !ls_graph_slice(graph, v) &&
+           (s->plan->mesh.size[LS_STAGE] == 1 || place % across);
 }
 
-/* The runs of blocks of an owner, or of a place. The owner has the blocks of variables that several
- * places use. Nobody sends the blocks of variables that all places have. */
+/* The runs of blocks of an owner of ranges, or of a place. The owner has the blocks of variables
+ * that several places use. */
 static ls_status find_runs(const ls_step *s, int member, runs *out)
 {
     const ls_variables *whole = whole_of(s);
-    ls_range range;
-    *out = (runs){0};
-    const bool divided = s->plan->parts.count && !s->plan->context; /* else all have all */
-    for (size_t i = 0; !divided && ls_step_plan_owned(s->plan, member, i, &range); i++)
-        LS_TRY(add_range(whole, range, out));
-    if (!divided)
-        return LS_OK;
     const ls_graph_part *part = ls_step_plan_part(s->plan, member);
-    for (size_t i = 0; i < part->graph->variables.count; i++) {
-        const ls_variable *v = &part->graph->variables.items[i];
-        if (ls_job_slices(s->plan->job) && !ls_graph_slice(part->graph, i) &&
-            !(s->plan->mesh.size[LS_STAGE] > 1 &&
-              s->plan->members[member].place % s->plan->parts.across == 0))
-            continue;
-        if (v->offset < part->owned)
-            LS_TRY(add_run(whole, part->split ? part->at[i] : part->whole[i], v->count, out));
-    }
+    const ls_variables *own = part ? &part->graph->variables : whole;
+    ls_range range = {0, part ? part->owned : whole->elements};
+    *out = (runs){0};
+    for (size_t i = 0;
+         s->plan->placed.elements ? ls_step_plan_owned(s->plan, member, i, &range) : !i; i++)
+        for (size_t v = 0; v < own->count; v++) {
+            const ls_range has = {own->items[v].offset, own->items[v].count};
+            const ls_range both = ls_range_common(has, range);
+            const size_t at = !part ? has.first : part->split ? part->at[v] : part->whole[v];
+            if (both.count &&
+                !(part && is_others(s, s->plan->members[member].place, part->graph, v)))
+                LS_TRY(add_run(whole, at + both.first - has.first, both.count, out));
+        }
     return LS_OK;
 }
 
@@ -139,8 +133,9 @@ static ls_span squares_at(const ls_step *s, int member, ls_range blocks)
 static void send_sums(ls_step *s, int member)
 {
     const ls_range all = partners(s, member);
-    runs own;
-    ls_step_fail(s, find_runs(s, member, &own));
+    runs own = {0};
+    if (all.count > 1)
+        ls_step_fail(s, find_runs(s, member, &own));
     for (int to = (int)all.first; to < (int)(all.first + all.count); to++)
         for (size_t i = 0; to != member && i < own.count && !s->program->status; i++)
             ls_message(s, squares_at(s, to, own.items[i]), squares_at(s, member, own.items[i]),
@@ -161,12 +156,11 @@ ls_traffic ls_step_clip_traffic(const ls_step *s)
         sum = ls_step_squares_traffic(s);
     const ls_variables *whole = whole_of(s);
     size_t blocks = ls_blocks_before(whole, whole->elements); /* whose sums are sent */
-    for (size_t v = 0; v < whole->count && ls_job_slices(job) && s->plan->mesh.size[LS_STAGE] == 1;
-         v++)
-        if (!ls_graph_slice(s->plan->split.graph, v))
+    for (size_t v = 0; v < whole->count && s->plan->parts.across > 1; v++)
+        if (s->plan->mesh.size[LS_STAGE] == 1 && !ls_graph_slice(s->plan->split.graph, v))
             blocks -= (size_t)ls_square_blocks((int64_t)whole->items[v].count);
     sum.bytes_sent += members.count / together * (together - 1) * blocks * sizeof(double);
-    for (size_t m = members.first; m < members.first + members.count; m++) {
+    for (size_t m = members.first; together > 1 && m < members.first + members.count; m++) {
         runs own;
         ls_status_free(find_runs(s, (int)m, &own));
         sum.messages_sent += (together - 1) * own.count;

@@ -3,6 +3,7 @@
 #include "impl/job.h"
 
 #include "common/comm/comm.h"
+#include "common/kernel/kernel_step.h"
 
 int ls_job_processes(const ls_job *job)
 {
@@ -71,6 +72,13 @@ int ls_job_parts(const ls_job *job)
 {
     const ls_mesh mesh = ls_job_mesh(job);
     return mesh.replicas * mesh.size[LS_POSITION] * ls_job_pieces(job);
+}
+
+size_t ls_job_block(const ls_job *job)
+{
+    if (job->update.clip > 0 && !job->exchange.wire && ls_job_fragments(job) == 1)
+        return LS_SQUARE_BLOCK;
+    return job->exchange.wire == LS_WIRE_INT8 ? LS_WIRE_ROW : 0;
 }
 
 uint64_t ls_job_steps_per_epoch(const ls_job *job)

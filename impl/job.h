@@ -217,6 +217,10 @@ int ls_job_pieces(const ls_job *job);
  * micro-batches, or of the places' positions of all slices. */
 int ls_job_parts(const ls_job *job);
 
+/** Elements of a block: what cuts buckets, or servers' ranges, cuts between blocks of a variable;
+ * 0: anywhere. */
+size_t ls_job_block(const ls_job *job);
+
 /** Whether fast mode's gradient is a sum over parts, not computed from the unchanged whole
  * batch. */
 static inline bool ls_job_sums(const ls_job *job)

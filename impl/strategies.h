@@ -42,6 +42,8 @@ extern const ls_declared_option ls_option_tensor_parallel_sequence; /* tensor_pa
 /** Refuses sums of libraries: NCCL, or of MPI; `why`: behind "it"; which algorithms work instead
  * (refusals.c). */
 ls_status ls_refuse_library(const ls_outline *outline, const char *why, const char *which);
+/** Refuses an all-reduce that cannot be cut into halves. */
+ls_status ls_refuse_uncut(const ls_outline *outline);
 
 /** The reduction order ((p0 + p1) + p2) + ..., for ls_strategy_witness.sum
  * (verbs/group_sum.c). */

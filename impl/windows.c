@@ -214,30 +214,27 @@ ls_range ls_windows_part(const ls_windows *w, ls_range range)
                : (ls_range){range.first, 0};
 }
 
-/* The first turn of a unit's chunk; and the one behind its last. */
-static int first_turn(const ls_windows *w, int unit)
-{
-    int first = w->turns;
-    for (int u = 0; u < (int)w->buckets->count; u++)
-        if (ls_bucket_chunk(w->buckets, u) == ls_bucket_chunk(w->buckets, unit) &&
-            w->turn[u] >= 0 && w->turn[u] < first)
-            first = w->turn[u];
-    return first;
-}
+/* The turns of a unit's chunk: from the first one to before `end`. */
+typedef struct turns {
+    int first, end;
+} turns;
 
-static int end_turn(const ls_windows *w, int unit)
+static turns turns_of(const ls_windows *w, int unit)
 {
-    int end = 0;
-    for (int u = 0; u < (int)w->buckets->count; u++)
-        if (ls_bucket_chunk(w->buckets, u) == ls_bucket_chunk(w->buckets, unit) &&
-            w->turn[u] >= end)
-            end = w->turn[u] + 1;
-    return end;
+    turns all = {w->turns, 0};
+    for (int u = 0; u < (int)w->buckets->count; u++) {
+        const int turn = w->turn[u];
+        if (ls_bucket_chunk(w->buckets, u) != ls_bucket_chunk(w->buckets, unit) || turn < 0)
+            continue;
+        all.first = turn < all.first ? turn : all.first;
+        all.end = turn >= all.end ? turn + 1 : all.end;
+    }
+    return all;
 }
 
 bool ls_windows_twice(const ls_windows *w, int unit)
 {
-    return w->turn[unit] >= 0 && w->turn[unit] < end_turn(w, unit) - w->count;
+    return w->turn[unit] >= 0 && w->turn[unit] < turns_of(w, unit).end - w->count;
 }
 
 /* Behind a backward pass the chunk's first W units are in their windows. */
@@ -245,13 +242,14 @@ bool ls_windows_lost(const ls_windows *w, int unit, ls_pass_before before)
 {
     return w->turn[unit] >= 0 && w->count < w->turns && !ls_windows_twice(w, unit) &&
            (before == LS_BEFORE_OTHER ||
-            (before == LS_BEFORE_BACKWARD && w->turn[unit] >= first_turn(w, unit) + w->count));
+            (before == LS_BEFORE_BACKWARD && w->turn[unit] >= turns_of(w, unit).first + w->count));
 }
 
 int ls_windows_ahead(const ls_windows *w, int unit)
 {
     const int turn = w->turn[unit] - (w->count - 1);
-    for (int ahead = unit; turn >= first_turn(w, unit) && ahead < (int)w->buckets->count; ahead++)
+    const int first = turns_of(w, unit).first;
+    for (int ahead = unit; turn >= first && ahead < (int)w->buckets->count; ahead++)
         if (w->turn[ahead] == turn)
             return ls_windows_twice(w, ahead) ? ahead : -1;
     return -1;

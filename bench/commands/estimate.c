@@ -14,6 +14,7 @@
 #include "bench/train/world.h"
 #include "bench/train/trial/trial.h"
 #include "common/base/clock.h"
+#include "impl/pipeline/pipeline_times.h"
 #include "impl/replica/replicas.h"
 
 #include <math.h>

@@ -12,6 +12,7 @@
 #include "bench/train/world.h"
 #include "bench/train/trial/trial.h"
 #include "build_info.h"
+#include "impl/pipeline/pipeline_times.h"
 #include "impl/replica/replicas.h"
 
 #include <stdio.h>

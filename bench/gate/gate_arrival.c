@@ -10,7 +10,7 @@
 #include "bench/train/session.h"
 #include "bench/train/world.h"
 #include "common/base/grow.h"
-#include "impl/ps/ps_report.h"
+#include "impl/arrival/ps_report.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -7,6 +7,7 @@
 #include "bench/train/session.h"
 #include "bench/train/waterfall.h"
 #include "common/device/machine_gpus.h"
+#include "impl/pipeline/pipeline_times.h"
 #include "impl/replica/replicas.h"
 
 #include <errno.h>

@@ -2,7 +2,7 @@
 /* Verbs about servers that serve requests as they arrive; see step.h. */
 #pragma once
 
-#include "impl/ps/ps_order.h"
+#include "impl/arrival/ps_order.h"
 #include "impl/ps/ps_step.h"
 
 /** One operation that serves requests (serve.h) until all steps enqueued by one call are done.

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "common/comm/comm.h"
-#include "impl/ps/ps_order.h"
+#include "impl/arrival/ps_order.h"
 #include "impl/ps/ps_shard.h"
 
 /** A worker's end of requests: small messages on their own communicator, not counted as traffic. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The order and times of a pipeline's passes; see pipeline_schedule.h. */
+/* The order of a pipeline's passes; see pipeline_schedule.h. */
 #include "impl/pipeline/pipeline_schedule.h"
 
 #include "common/base/grow.h"
@@ -15,13 +15,6 @@ const ls_registry ls_schedules = {"pipeline schedule", (const void *const *)rule
 const ls_schedule_rule *ls_schedule_rule_of(const ls_declared_values *options)
 {
     return rules[ls_declared_number(options, &ls_option_pipeline_schedule)];
-}
-
-double ls_schedule_equal(const ls_schedule *s)
-{
-    const double p = s->stages, m = s->microbatches;
-    const double units = s->rule->split ? 3 : ls_schedule_chunks(s);
-    return (p - 1) / (units * m + p - 1);
 }
 
 bool ls_schedule_frees(const ls_schedule *s, const ls_pass *pass)
@@ -122,59 +115,52 @@ ls_status ls_schedule_count(const ls_schedule *s, int stage, int chunk, ls_sched
 
 /* ---- All stages ------------------------------------------------------------------------------ */
 
-/* All stages' passes while they are put into one order. Parts are numbered c p + i. */
+size_t ls_schedule_number(const ls_schedule *s, const ls_pass *pass)
+{
+    const int parts = s->stages * ls_schedule_chunks(s),
+              part = pass->chunk * s->stages + pass->stage;
+    return (size_t)(((int)pass->kind * parts + part) * s->microbatches + pass->microbatch);
+}
+
+bool ls_schedule_input(const ls_schedule *s, const ls_pass *pass, ls_pass *out)
+{
+    const int at = pass->chunk * s->stages + pass->stage;
+    const bool forward = pass->kind == LS_PASS_FORWARD, back = pass->kind == LS_PASS_BACKWARD;
+    const bool last = at + 1 == s->stages * ls_schedule_chunks(s);
+    const int part = forward ? at - 1 : back && !last ? at + 1 : at;
+    *out = (ls_pass){.stage = part % s->stages,
+                     .kind = forward || (back && last) ? LS_PASS_FORWARD : LS_PASS_BACKWARD,
+                     .chunk = part / s->stages,
+                     .microbatch = pass->microbatch};
+    return part >= 0;
+}
+
+/* All stages' passes while they are put into one order. */
 typedef struct merge {
     const ls_schedule *schedule;
-    int parts;
     ls_pass *passes; /* [stages, ls_schedule_passes] */
     int *count;      /* [stages] passes of each */
     int *next;       /* [stages] the first that is left */
-    int *tick;       /* [kinds, parts, micro-batches] when a pass ran, from 1; else 0 */
+    int *tick;       /* [ls_schedule_number] when a pass ran, from 1; else 0 */
 } merge;
-
-static int *tick_of(const merge *m, ls_pass_kind kind, int part, int microbatch)
-{
-    const int all = m->schedule->microbatches;
-    return &m->tick[((int)kind * m->parts + part) * all + microbatch];
-}
-
-static int part_of(const merge *m, const ls_pass *pass)
-{
-    return pass->chunk * m->schedule->stages + pass->stage;
-}
-
-/* The pass of the same micro-batch that a pass needs; false if there is none. */
-static bool input_of(const merge *m, const ls_pass *pass, ls_pass_kind *kind, int *part)
-{
-    const int at = part_of(m, pass);
-    const bool last = at + 1 == m->parts;
-    *kind = pass->kind == LS_PASS_FORWARD || (pass->kind == LS_PASS_BACKWARD && last)
-                ? LS_PASS_FORWARD
-                : LS_PASS_BACKWARD;
-    *part = pass->kind == LS_PASS_FORWARD             ? at - 1
-            : pass->kind == LS_PASS_BACKWARD && !last ? at + 1
-                                                      : at;
-    return *part >= 0;
-}
 
 /* Whether a pass can run at a tick: what it needs ran before. */
 static bool is_ready(const merge *m, const ls_pass *pass, int tick)
 {
-    ls_pass_kind kind;
-    int part;
-    if (!input_of(m, pass, &kind, &part))
+    ls_pass input;
+    if (!ls_schedule_input(m->schedule, pass, &input))
         return true;
-    const int before = *tick_of(m, kind, part, pass->microbatch);
+    const int before = m->tick[ls_schedule_number(m->schedule, &input)];
     return before && before < tick;
 }
 
 static ls_status open_merge(const ls_schedule *s, merge *m)
 {
     const size_t stages = (size_t)s->stages, passes = ls_schedule_passes(s);
-    *m = (merge){.schedule = s, .parts = s->stages * ls_schedule_chunks(s)};
-    const size_t ticks = LS_PASS_KINDS * (size_t)m->parts * (size_t)s->microbatches;
+    *m = (merge){.schedule = s};
     LS_TRY(ls_allocate("pipeline", &m->passes, stages * passes + 1, sizeof *m->passes));
-    LS_TRY(ls_allocate("pipeline", &m->count, 2 * stages + ticks, sizeof *m->count));
+    LS_TRY(
+        ls_allocate("pipeline", &m->count, 2 * stages + ls_schedule_numbers(s), sizeof *m->count));
     m->next = m->count + stages;
     m->tick = m->next + stages;
     for (int i = 0; i < s->stages; i++)
@@ -197,7 +183,7 @@ static size_t run_tick(merge *m, int tick, ls_pass *out)
         const ls_pass *pass = &m->passes[(size_t)i * ls_schedule_passes(s) + (size_t)m->next[i]];
         if (m->next[i] == m->count[i] || !is_ready(m, pass, tick))
             continue;
-        *tick_of(m, pass->kind, part_of(m, pass), pass->microbatch) = tick;
+        m->tick[ls_schedule_number(s, pass)] = tick;
         m->next[i]++;
         out[ran++] = *pass;
     }
@@ -227,81 +213,5 @@ ls_status ls_schedule_order(const ls_schedule *s, ls_pass **out, size_t *count)
         free(passes);
     else
         *out = passes;
-    return status;
-}
-
-/* ---- Time ------------------------------------------------------------------------------------ */
-
-static double later(double a, double b)
-{
-    return a > b ? a : b;
-}
-
-/* When stages' passes begin and end. */
-typedef struct clocks {
-    merge all;
-    const ls_stage_time *times;
-    double *begun, *ended, *worked; /* [stages] the first pass; the last one; all */
-    double *done;                   /* [kinds, parts, micro-batches] when passes end */
-} clocks;
-
-static double *done_at(const clocks *c, ls_pass_kind kind, int part, int microbatch)
-{
-    return &c->done[tick_of(&c->all, kind, part, microbatch) - c->all.tick];
-}
-
-static void take_time(clocks *c, const ls_pass *pass)
-{
-    const ls_stage_time *t = &c->times[pass->stage];
-    const double times[LS_PASS_KINDS] = {t->forward, t->backward, t->weights};
-    const double takes = times[pass->kind] / ls_schedule_chunks(c->all.schedule);
-    double begin = later(c->ended[pass->stage], 0);
-    ls_pass_kind kind;
-    int part;
-    if (input_of(&c->all, pass, &kind, &part))
-        begin = later(begin, *done_at(c, kind, part, pass->microbatch));
-    if (c->begun[pass->stage] < 0)
-        c->begun[pass->stage] = begin;
-    c->worked[pass->stage] += takes;
-    c->ended[pass->stage] = begin + takes;
-    *done_at(c, pass->kind, part_of(&c->all, pass), pass->microbatch) = begin + takes;
-}
-
-static ls_status play(clocks *c, const ls_schedule *s, ls_schedule_times *out)
-{
-    ls_pass *passes;
-    size_t count;
-    LS_TRY(ls_schedule_order(s, &passes, &count));
-    for (size_t i = 0; i < (size_t)s->stages; i++)
-        c->begun[i] = -1;
-    for (size_t i = 0; i < count; i++)
-        take_time(c, &passes[i]);
-    free(passes);
-    *out = (ls_schedule_times){0};
-    for (int i = 0; i < s->stages; i++) {
-        const double span = c->ended[i] - later(c->begun[i], 0);
-        out->step = later(out->step, c->ended[i] + c->times[i].rest);
-        if (span > out->longest)
-            out->idle = 1 - c->worked[i] / span;
-        out->longest = later(out->longest, span);
-    }
-    return LS_OK;
-}
-
-ls_status ls_schedule_span(const ls_schedule *s, const ls_stage_time *times, ls_schedule_times *out)
-{
-    clocks c = {.times = times};
-    const size_t stages = (size_t)s->stages;
-    ls_status status = open_merge(s, &c.all);
-    const size_t passes = LS_PASS_KINDS * (size_t)c.all.parts * (size_t)s->microbatches;
-    if (!status)
-        status = ls_allocate("pipeline", &c.begun, 3 * stages + passes, sizeof *c.begun);
-    c.ended = c.begun + stages;
-    c.worked = c.ended + stages;
-    c.done = c.worked + stages;
-    if (!status)
-        status = play(&c, s, out);
-    free(c.begun);
-    close_merge(&c.all);
     return status;
 }

@@ -88,6 +88,17 @@ bool ls_schedule_frees(const ls_schedule *schedule, const ls_pass *pass);
  * stages wait for each other. */
 ls_status ls_schedule_order(const ls_schedule *schedule, ls_pass **out, size_t *count);
 
+/** The pass of the same micro-batch that a pass needs; false if there is none. */
+bool ls_schedule_input(const ls_schedule *schedule, const ls_pass *pass, ls_pass *out);
+
+/** A number of a pass among all, of all stages; how many numbers there are. */
+size_t ls_schedule_number(const ls_schedule *schedule, const ls_pass *pass);
+static inline size_t ls_schedule_numbers(const ls_schedule *schedule)
+{
+    return (size_t)(LS_PASS_KINDS * schedule->stages * ls_schedule_chunks(schedule)) *
+           (size_t)schedule->microbatches;
+}
+
 /** What a chunk's backward pass has before it on its stage. A weight pass, which needs no
  * parameters, is only behind a data pass. */
 typedef enum ls_pass_before {
@@ -111,28 +122,3 @@ typedef struct ls_schedule_most {
 /** `held` counts for `chunk`. */
 ls_status ls_schedule_count(const ls_schedule *schedule, int stage, int chunk,
                             ls_schedule_most *out);
-
-/** A stage's times: its passes of one micro-batch over all chunks, and its work after all passes.
- * `weights` is 0 where the backward pass is not split. */
-typedef struct ls_stage_time {
-    double forward, backward, weights, rest;
-} ls_stage_time;
-
-/** What follows from the stages' times. */
-typedef struct ls_schedule_times {
-    double step;    /**< duration of a step, until the last stage's end */
-    double longest; /**< of a stage, from first pass's begin to last one's end */
-    double idle;    /**< share of that time in which the stage has no pass */
-} ls_schedule_times;
-
-/** Times from the stages' times [stages]: a pass begins once its stage has ended the one before and
- * its input is there. A stage's chunks take equal times. With equal stages and T = F + B + W, the
- * step takes (m + p - 1) T (gpipe, 1f1b), m T + (p - 1) T / V (interleaved), m T + (p - 1) max(F,
- * B, F + B - W) (zb-h1, m >= p) or m T + (p - 1) max(F, B - F, F + B - 2 W) (zb-h2, m >= 2p - 1),
- * plus the rest. */
-ls_status ls_schedule_span(const ls_schedule *schedule, const ls_stage_time *times,
-                           ls_schedule_times *out);
-
-/** Idle share of equal stages with F = B = W: (p-1) / (m+p-1), of V chunks (p-1) / (Vm+p-1), with
- * a split backward pass (p-1) / (3m+p-1). */
-double ls_schedule_equal(const ls_schedule *schedule);

@@ -4,7 +4,6 @@
 
 #include "common/base/grow.h"
 #include "common/comm/comm.h"
-#include "common/kernel/kernel_step.h"
 #include "impl/buckets.h"
 
 #include <stdlib.h>
@@ -71,8 +70,7 @@ static ls_status shard_by_bytes(const ls_job *job, ls_ps_layout *l)
 {
     const ls_graph *graph = job->model->graph;
     ls_buckets all;
-    const ls_bucketing how = {.bytes = SIZE_MAX,
-                              .block = job->update.clip > 0 ? LS_SQUARE_BLOCK : 0};
+    const ls_bucketing how = {.bytes = SIZE_MAX, .block = ls_job_block(job)};
     const ls_status status = ls_buckets_open(graph, graph->variables.elements, how, &all);
     for (int s = 0; s < l->servers && !status && all.count; s++) {
         const ls_range range = ls_bucket_share(&all, 0, s, l->servers);

@@ -132,7 +132,7 @@ static ls_status add_gradients(ls_slice *s, const group *g, int n, int behind, s
         const ls_range part = windows ? ls_windows_part(windows, left) : left;
         if (!part.count) /* a copy's gradient, which its owner adds */
             return LS_OK;
-        LS_TRY(ls_slice_add(s, splits(s, g, n) ? LS_ACT_SUM_WEIGHTS : LS_ACT_SUM, level, part));
+        LS_TRY(ls_slice_add(s, splits(s, g, n) ? LS_ACT_SUM_WEIGHTS : LS_ACT_SUM, level, part, 0));
         s->acts[s->act_count - 1].piece = behind;
         s->acts[s->act_count - 1].node = n;
         left.first += part.count;

@@ -130,8 +130,9 @@ ls_status ls_slice_act_node(ls_slice *slice, ls_act_kind kind, int piece, int no
                             ls_net_pass pass);
 
 /** Appends the addition of the next level's gradients to a level's, in a range that windows may not
- * cut, as an act of this kind; of one loss to another; or of all gradients and the losses. */
-ls_status ls_slice_add(ls_slice *slice, ls_act_kind kind, size_t level, ls_range range);
+ * cut, as an act of this kind and chunk; of one loss to another; or of all gradients and the
+ * losses. */
+ls_status ls_slice_add(ls_slice *slice, ls_act_kind kind, size_t level, ls_range range, int chunk);
 ls_status ls_slice_add_loss(ls_slice *slice, size_t into, size_t from);
 ls_status ls_slice_add_level(ls_slice *slice, size_t level);
 

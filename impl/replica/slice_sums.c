@@ -11,7 +11,7 @@ static void *gradient_at(const ls_slice *s, size_t level, size_t index)
                r->kernels->table->real_bytes;
 }
 
-static ls_status add_range(ls_slice *s, ls_act_kind kind, size_t level, ls_range range, int chunk)
+ls_status ls_slice_add(ls_slice *s, ls_act_kind kind, size_t level, ls_range range, int chunk)
 {
     ls_replica *r = s->options.replica;
     void *left = gradient_at(s, level, range.first);
@@ -24,11 +24,6 @@ static ls_status add_range(ls_slice *s, ls_act_kind kind, size_t level, ls_range
     if (!status)
         op->use = kind == LS_ACT_SUM_WEIGHTS ? LS_TIME_WEIGHTS : LS_TIME_BACKWARD;
     return ls_slice_act_op(s, kind, chunk, status, op);
-}
-
-ls_status ls_slice_add(ls_slice *s, ls_act_kind kind, size_t level, ls_range range)
-{
-    return add_range(s, kind, level, range, 0);
 }
 
 ls_status ls_slice_add_loss(ls_slice *s, size_t into, size_t from)
@@ -53,13 +48,13 @@ static ls_status add_by_pass(ls_slice *s, size_t level, bool weights)
             ls_net_splits(net, n) != weights)
             continue;
         if (some.count && some.first + some.count != next.first) {
-            LS_TRY(add_range(s, kind, level, some, 0));
+            LS_TRY(ls_slice_add(s, kind, level, some, 0));
             some.count = 0;
         }
         next.first = some.count ? some.first : next.first;
         some = (ls_range){next.first, some.count + next.count};
     }
-    return some.count ? add_range(s, kind, level, some, 0) : LS_OK;
+    return some.count ? ls_slice_add(s, kind, level, some, 0) : LS_OK;
 }
 
 ls_status ls_slice_add_level(ls_slice *s, size_t level)
@@ -75,7 +70,7 @@ ls_status ls_slice_add_level(ls_slice *s, size_t level)
             range = (ls_range){part->chunk_element[c],
                                part->chunk_element[c + 1] - part->chunk_element[c]};
         if (range.count)
-            LS_TRY(add_range(s, LS_ACT_SUM, level, range, c));
+            LS_TRY(ls_slice_add(s, LS_ACT_SUM, level, range, c));
     }
     return ls_slice_add_loss(s, level, level + 1);
 }

@@ -22,32 +22,38 @@ int ls_slice_exchanges(const ls_job *job)
     return a->each && !a->breadth ? ls_job_pieces(job) : 1;
 }
 
-int ls_slice_kept(const ls_job *job)
-{
-    return job->exact.on ? ls_slice_exchanges(job) : 1;
-}
-
 int64_t ls_slice_pieces(const ls_job *job, int64_t batch, int count, int each)
 {
     return job->exact.on ? ls_job_shards(job, batch) : (int64_t)count * (each > 1 ? each : 1);
 }
 
-/* Replicas to which shards are dealt together, for each exchange; pieces are dealt to one. */
-static int dealt_to(const ls_job *job)
+/* How shards, or pieces, are dealt: to so many replicas together, for each exchange; and the
+ * exchanges whose sums are kept. */
+typedef struct dealing {
+    int members, kept;
+} dealing;
+
+static dealing dealing_of(const ls_job *job)
 {
-    return job->exact.on ? ls_job_mesh(job).size[LS_MEMBER] : 1;
+    return job->exact.on ? (dealing){ls_job_mesh(job).size[LS_MEMBER], ls_slice_exchanges(job)}
+                         : (dealing){1, 1};
+}
+
+int ls_slice_kept(const ls_job *job)
+{
+    return dealing_of(job).kept;
 }
 
 /* The number of replica d's part for one of so many exchanges; and the replica whose part it is. */
 static int number_of(const ls_job *job, int d, int exchange, int exchanges)
 {
-    const int members = dealt_to(job);
+    const int members = dealing_of(job).members;
     return (d / members * exchanges + exchange) * members + d % members;
 }
 
 static int replica_of(const ls_job *job, int number, int exchanges)
 {
-    const int members = dealt_to(job);
+    const int members = dealing_of(job).members;
     return number / members / exchanges * members + number % members;
 }
 

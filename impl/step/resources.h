@@ -14,8 +14,7 @@ typedef struct ls_served ls_served;
 typedef struct ls_end {
     ls_comm *comm;
     void *scratch; /**< of a group: for one all-reduce at a time */
-    void *terms;   /**< of a group: sums of shares left between exchanges (terms.h); or NULL */
-    size_t slot;   /**< elements of one of them */
+    void *terms;   /**< of a group: sums of shares left between exchanges (terms.c); or NULL */
 } ls_end;
 
 /** The ends of a channel in this process. */

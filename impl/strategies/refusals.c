@@ -34,6 +34,15 @@ static ls_status check_wire(const ls_outline *o)
     return LS_OK;
 }
 
+ls_status ls_refuse_uncut(const ls_outline *o)
+{
+    const ls_allreduce *algorithm;
+    if (strcmp(o->allreduce, "auto") == 0)
+        return LS_OK;
+    LS_TRY(ls_allreduce_find(o->allreduce, &algorithm));
+    return ls_allreduce_check_halves(algorithm);
+}
+
 ls_status ls_refuse_library(const ls_outline *o, const char *why, const char *which)
 {
     if (strcmp(o->allreduce, "library") == 0)

@@ -20,8 +20,6 @@
 #include "impl/step/step.h"
 #include "impl/strategies.h"
 
-#include <string.h>
-
 const ls_declared_option ls_option_tensor_parallel_sequence = {
     "tensor-parallel-sequence",
     "no|yes",
@@ -48,7 +46,6 @@ static void resolve(ls_job *job, int ranks)
 /* Whether positions can be divided, too. */
 static ls_status check_sequence(const ls_outline *o)
 {
-    const ls_allreduce *algorithm;
     if (o->job->exact.on)
         return ls_fail(
             LS_CODE_USAGE, "option", "--tensor-parallel-sequence",
@@ -57,10 +54,7 @@ static ls_status check_sequence(const ls_outline *o)
     if (o->job->mesh.size[LS_STAGE] > 1)
         return ls_fail(LS_CODE_USAGE, "option", "--tensor-parallel-sequence",
                        "stages exchange complete sequences; use --hybrid-stages 1");
-    if (strcmp(o->allreduce, "auto") == 0)
-        return LS_OK;
-    LS_TRY(ls_allreduce_find(o->allreduce, &algorithm));
-    return ls_allreduce_check_halves(algorithm);
+    return ls_refuse_uncut(o);
 }
 
 static ls_status check(const ls_outline *o)

@@ -21,8 +21,6 @@
 #include "impl/step/step.h"
 #include "impl/strategies.h"
 
-#include <string.h>
-
 enum { WINDOWS = 2, ALL = LS_ALL_WINDOWS };
 /* clang-format off */
 const ls_declared_option ls_option_zero_stage = {
@@ -100,13 +98,9 @@ static void resolve(ls_job *job, int ranks)
 
 static ls_status check(const ls_outline *o)
 {
-    const ls_allreduce *algorithm;
     LS_TRY(ls_refuse_library(o, "sums in its own order, and zero's order is replayed",
                              "direct, ring, halving-doubling or auto"));
-    if (strcmp(o->allreduce, "auto") == 0)
-        return LS_OK;
-    LS_TRY(ls_allreduce_find(o->allreduce, &algorithm));
-    return ls_allreduce_check_halves(algorithm);
+    return ls_refuse_uncut(o);
 }
 
 ls_status ls_zero_check_divided(const ls_outline *o)

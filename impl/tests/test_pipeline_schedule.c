@@ -5,7 +5,7 @@
  * forms. Tolerance: 1e-12 of a time.
  */
 #include "common/base/tests/must.h"
-#include "impl/pipeline/pipeline_schedule.h"
+#include "impl/pipeline/pipeline_times.h"
 
 #include "common/device/cpu/cpu.h"
 #include "impl/step/run/run.h"

@@ -9,7 +9,7 @@
 #pragma once
 
 #include "common/device/device.h"
-#include "impl/pipeline/pipeline_schedule.h"
+#include "impl/pipeline/pipeline_times.h"
 
 typedef struct ls_bubble {
     double measured; /**< 1 - work of all stages / (stages x time of the step) */

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "bench/train/session.h"
-#include "impl/ps/ps_report.h"
+#include "impl/arrival/ps_report.h"
 
 typedef struct ls_reported {
     ls_memory_ledger *ledgers; /**< [devices]; NULL if the last step is not done */

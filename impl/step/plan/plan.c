@@ -43,11 +43,6 @@ int ls_step_plan_peers(const ls_step_plan *plan, int replica, int *out)
                : 0;
 }
 
-bool ls_step_plan_has_end(const ls_step_plan *plan, int member)
-{
-    return plan->lanes.channels[LS_MESSAGES].lane[member] >= 0;
-}
-
 bool ls_step_plan_shares(const ls_step_plan *plan)
 {
     return plan->state.on[LS_MEMBER] == LS_SHARE;
@@ -309,12 +304,10 @@ static ls_status check_peers(const ls_step_plan *plan)
 ls_status ls_step_plan_buckets(const ls_job *job, const ls_graph_part *part, ls_buckets *out)
 {
     const ls_graph *graph = part ? part->graph : job->model->graph;
-    ls_bucketing how = {.bytes = job->exchange.bucket_bytes,
-                        .block = job->update.clip > 0 ? LS_SQUARE_BLOCK : 0,
-                        .fragments = part ? 1 : ls_job_fragments(job),
-                        .chunks = job->gradients.windows ? part : NULL};
-    if (how.fragments > 1 || (!part && job->exchange.wire))
-        how.block = job->exchange.wire == LS_WIRE_INT8 ? LS_WIRE_ROW : 0;
+    const ls_bucketing how = {.bytes = job->exchange.bucket_bytes,
+                              .block = ls_job_block(job),
+                              .fragments = part ? 1 : ls_job_fragments(job),
+                              .chunks = job->gradients.windows ? part : NULL};
     return ls_buckets_open(graph, part ? part->owned : graph->variables.elements, how, out);
 }
 
@@ -422,7 +415,8 @@ static ls_status plan_lanes(ls_step_plan *plan)
     const ls_job *job = plan->job;
     const size_t most = 4 * (size_t)plan->all; /* and of groups, two at most, and transfers */
     const int across = plan->mesh.size[LS_SLICE];
-    const bool ends = ls_step_plan_has_ends(plan);
+    const bool ends = ls_step_plan_has_ends(plan), two_ended = ls_step_plan_two_ended(plan);
+    const char *apart = job->exchange.overlap ? "communication" : NULL;
     const int arrivals = ls_ps_by_arrival(&job->ps) ? (int)plan->owners.first : plan->total;
     LS_TRY(ls_allocate("step", &lanes->items, most, sizeof *lanes->items));
     for (int m = 0; m < plan->all; m++) {
@@ -437,9 +431,9 @@ static ls_status plan_lanes(ls_step_plan *plan)
         const bool computes = m < plan->mesh.replicas;
         if (ends)
             LS_TRY(add_end(plan, LS_MESSAGES, m,
-                           !ls_step_plan_two_ended(plan)       ? "transfer"
-                           : job->exchange.overlap && computes ? "communication"
-                                                               : NULL));
+                           !two_ended ? "transfer"
+                           : computes ? apart
+                                      : NULL));
         if (!job->exchange.transfers)
             continue;
         plan->members[m].sends = ends ? lanes->channels[LS_MESSAGES].lane[m] : lanes->count;
@@ -449,9 +443,7 @@ static ls_status plan_lanes(ls_step_plan *plan)
     for (int i = 0; i < plan->group_count; i++) {
         const ls_planned_group *g = &plan->groups[i];
         LS_TRY(open_channel(plan, g->first, g->buckets.count ? g->end : g->first, g->stride,
-                            !job->exchange.overlap         ? NULL
-                            : i >= ls_step_plan_sets(plan) ? "between groups"
-                                                           : "communication"));
+                            apart && i >= ls_step_plan_sets(plan) ? "between groups" : apart));
     }
     for (int m = 0; m < plan->total && across > 1; m += across)
         LS_TRY(open_channel(plan, m, m + across, 1, NULL));

@@ -122,8 +122,6 @@ bool ls_step_plan_two_ended(const ls_step_plan *plan);
 /** Whether the members that exchange messages have ends of a communicator for them: if they are
  * two-ended, with peers, or if a replica is divided over several processes. */
 bool ls_step_plan_has_ends(const ls_step_plan *plan);
-/** Whether this member has an end, in this process. */
-bool ls_step_plan_has_end(const ls_step_plan *plan, int member);
 
 /** Replicas whose parameters a replica averages with its own: ls_strategy_average.peers, or none;
  * `out` [LS_JOB_REPLICAS]. Returns how many. */
@@ -155,6 +153,12 @@ int ls_step_plan_group(const ls_step_plan *plan, int place);
 
 /** The channel between the places of a stage of a replica. */
 int ls_step_plan_places(const ls_step_plan *plan, int replica, int stage);
+
+/** Places of a stage of a replica. */
+static inline int ls_step_plan_each(const ls_step_plan *plan)
+{
+    return plan->mesh.places / plan->mesh.size[LS_STAGE];
+}
 
 /** The first member of this process. */
 int ls_step_plan_own(const ls_step_plan *plan);

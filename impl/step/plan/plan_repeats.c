@@ -36,11 +36,10 @@ ls_status ls_step_plan_open_repeats(ls_step_plan *plan)
 {
     const ls_job *job = plan->job;
     const ls_graph_parts *parts = &plan->parts;
-    const bool context = plan->mesh.rest == LS_POSITION;
     const ls_graph *graph = parts->count        ? parts->whole
                             : plan->split.graph ? plan->split.graph
                                                 : job->model->graph;
-    LS_TRY(ls_repeats_open(graph, parts->place, context ? parts->count : parts->across, job->drops,
+    LS_TRY(ls_repeats_open(graph, parts->place, ls_step_plan_each(plan), job->drops,
                            job->division.weights_apart, &plan->repeats.whole));
     if (!plan->repeats.whole || !parts->count)
         return LS_OK;

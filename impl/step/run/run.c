@@ -97,7 +97,7 @@ static ls_status enqueue_times(ls_step_run *me, int kind, uint64_t times)
     ls_steps_profile_note(me, &me->program[kind], times);
     me->counts.enqueued[kind] += times;
     me->counts.at += times;
-    for (int c = 0; c < me->components.count && job->kernels.capture; c++)
+    for (int c = 0; c < me->components.count; c++)
         if (me->lowered.captured[c][kind])
             LS_TRY(ls_program_launch(me->lowered.captured[c][kind], times));
     for (; times && !job->kernels.capture; times--) {
@@ -156,7 +156,7 @@ static ls_status enqueue_all(ls_step_run *me, int batch_kind, uint64_t times)
     const ls_job *job = me->plan.job;
     for (uint64_t alike; times; times -= alike) {
         const int kind = ls_kind_of_step(job, batch_kind, me->counts.at);
-        alike = job->update.period ? 1 : times;
+        alike = 1;
         while (alike < times && ls_kind_of_step(job, batch_kind, me->counts.at + alike) == kind)
             alike++;
         LS_TRY(enqueue_alike(me, kind, alike));

@@ -87,6 +87,9 @@ ls_status ls_steps_times(const ls_run *run, size_t devices, const uint64_t *ends
 ls_status ls_steps_parts(const ls_run *run, size_t devices, uint64_t mark_ns, uint64_t end_ns,
                          ls_time_profile *out);
 ls_status ls_steps_evaluate(ls_run *run, const ls_evaluating *how, ls_evaluation *out);
+ls_status ls_steps_norm(const ls_run *run, double *out); /* run_measures.c */
+ls_status ls_steps_rates(const ls_run *run, double range[2]);
+ls_status ls_steps_exchanged(const ls_run *run, ls_exchanged *out);
 
 /** Records of steps, read by all processes for all (records.c). A process sends `width` numbers for
  * each: its members' last end, in ns from its mark, then others. */
@@ -112,6 +115,8 @@ void ls_reading_close(ls_reading *reading);
 const double *ls_reading_of(const ls_reading *reading, int process, uint64_t k);
 int64_t ls_reading_batch(const ls_reading *reading, uint64_t k);
 
+/** What this process's ends have sent so far. */
+ls_traffic ls_steps_sent(const ls_step_run *run);
 /** Sum of all processes' `traffic`. All processes call it. */
 ls_status ls_steps_collect(const ls_job *job, ls_traffic traffic, ls_traffic *sum);
 /** As ls_run_functions.traffic, but with the traffic of all steps, over all processes, that is due;

@@ -24,14 +24,14 @@ typedef struct visit {
     int node, bucket; /* node visited last, and bucket last moved into windows */
 } visit;
 
-/* How replicas get the variables to be evaluated. */
+/* How replicas get the variables to be evaluated. Places of divided replicas are at different units
+ * at one time, so each process has all that its places need. */
 typedef enum lending {
     HAVE,    /* they have them */
     FETCH,   /* set; each step fetches what it needs */
     LEND,    /* set, and afterwards set to what they had */
-    PLACES,  /* windows, from host memory that has all that the places of this process need: places
-                of divided replicas are at different units at one time */
-    BY_UNITS /* windows: all processes fill those of all replicas together, unit by unit */
+    PLACES,  /* windows, filled from host memory of each process */
+    BY_UNITS /* windows, which all processes fill together, unit by unit */
 } lending;
 
 typedef struct evaluation {
@@ -378,18 +378,6 @@ static void abandon(void *context)
 
 /* ---- The whole ------------------------------------------------------------------------------- */
 
-/* What places have sent. */
-static ls_traffic count_ends(const ls_step_run *me)
-{
-    const ls_step_plan *plan = &me->plan;
-    ls_traffic sum = {0};
-    for (int c = 0; c < plan->lanes.channel_count; c++)
-        for (ls_comm *const *comm = me->resources.ends[c].comms; *comm; comm++)
-            if (!ls_comm_is_joint(*comm))
-                ls_traffic_add(&sum, ls_comm_traffic(*comm), 1);
-    return sum;
-}
-
 /* Runs the samples; what this sends is not a step's. */
 static ls_status run_pass(evaluation *e, ls_evaluation *out)
 {
@@ -402,9 +390,9 @@ static ls_status run_pass(evaluation *e, ls_evaluation *out)
                                .prepare = e->lending == BY_UNITS ? prepare : NULL,
                                .abandon = divided ? abandon : NULL,
                                .context = e};
-    const ls_traffic before = divided ? count_ends(me) : (ls_traffic){0};
+    const ls_traffic before = ls_steps_sent(me);
     const ls_status status = ls_test_pass_run(&pass, e->how, out);
-    const ls_traffic after = divided ? count_ends(me) : (ls_traffic){0};
+    const ls_traffic after = ls_steps_sent(me);
     me->counts.before.bytes_sent -= after.bytes_sent - before.bytes_sent;
     me->counts.before.messages_sent -= after.messages_sent - before.messages_sent;
     return status;

@@ -4,7 +4,6 @@
 #include "impl/carried.h"
 #include "impl/step/run/run.h"
 
-#include <math.h>
 #include <stdlib.h>
 
 /* NULL if the member is in another process. */
@@ -74,9 +73,7 @@ static ls_program_info describe_replica(const ls_run *run, int index)
 {
     const ls_step_run *me = ls_step_run_of(run);
     const int lane = first_of(run, index); /* a member's number is its lane's */
-    const ls_program *program = run->job->kernels.capture
-                                    ? me->lowered.captured[me->components.component[lane]][LS_FULL]
-                                    : NULL;
+    const ls_program *program = me->lowered.captured[me->components.component[lane]][LS_FULL];
     return program ? ls_program_describe(program) : (ls_program_info){0};
 }
 
@@ -150,7 +147,7 @@ static void add_counted(const ls_comm *end, ls_traffic *sum)
         ls_traffic_add(sum, ls_comm_traffic(end), 1);
 }
 
-static ls_traffic count_ends(const ls_step_run *me)
+ls_traffic ls_steps_sent(const ls_step_run *me)
 {
     const ls_resources *r = &me->resources;
     ls_traffic sum = me->counts.before;
@@ -189,7 +186,7 @@ typedef struct tally {
 
 static ls_status count(ls_step_run *me, tally *out)
 {
-    ls_traffic own_traffic = count_ends(me);
+    ls_traffic own_traffic = ls_steps_sent(me);
     *out = (tally){0};
     for (int kind = 0; kind < me->kinds; kind++) {
         const uint64_t times = me->counts.enqueued[kind];
@@ -251,95 +248,6 @@ static ls_status traffic(const ls_run *run, ls_traffic *sent, ls_traffic *formul
     return ls_steps_traffic(run, NULL, sent, formula);
 }
 
-/* ---- The norm of the gradient ---------------------------------------------------------------- */
-
-/* A member's norm; which member: -1 if none has any. */
-typedef struct norm_of {
-    double norm;
-    int member;
-} norm_of;
-
-/* Whether a member has found the norm of the latest step, if it finds any. For its own gradient it
- * needs samples, and an epoch's last batch may have too few. */
-static bool has_norm(const ls_step_run *me, int member)
-{
-    const ls_job *job = me->plan.job;
-    const bool tail = ls_job_is_tail(job, me->counts.at - 1);
-    if (!ls_strategy_alone(me->plan.strategy) && !job->update.own_mean)
-        return true;
-    return ls_slice_count_sums(job, ls_replicated_batch(job, tail ? LS_TAIL : LS_FULL),
-                               me->plan.members[member].replica, me->plan.mesh.replicas) > 0;
-}
-
-/* The norm of the first member, over all processes, that has one. */
-static ls_status norm(const ls_run *run, double *out)
-{
-    const ls_step_run *me = ls_step_run_of(run);
-    const ls_job *job = run->job;
-    const size_t n = (size_t)ls_job_processes(job);
-    norm_of own_norm = {.member = -1}, *all;
-    ls_status status = ls_allocate("norm", &all, n, sizeof *all);
-    for (int m = me->plan.total; m-- > 0 && !status;) {
-        const ls_replica *r = me->resources.members[m].replica;
-        ls_clip clip;
-        if (!r || !r->norm.clip || !has_norm(me, m))
-            continue;
-        status = ls_queue_read(r->queue, &clip, r->norm.clip, sizeof clip);
-        own_norm = (norm_of){clip.norm, m};
-    }
-    status = ls_comm_bring(job->ranks.comm, status, &own_norm, sizeof own_norm, all);
-    for (size_t p = 0, first = n; p < n && !status; p++) {
-        if (all[p].member < 0 || (first < n && all[first].member < all[p].member))
-            continue;
-        first = p;
-        *out = all[p].norm;
-    }
-    free(all);
-    return status;
-}
-
-static ls_status rates(const ls_run *run, double range[2])
-{
-    const ls_step_run *me = ls_step_run_of(run);
-    range[0] = INFINITY;
-    range[1] = 0;
-    for (int m = 0; m < me->plan.all; m++) {
-        const ls_replica *r = me->resources.members[m].replica;
-        ls_step_state state;
-        if (!r || !r->updates)
-            continue;
-        LS_TRY(ls_queue_read(r->queue, &state, r->state, sizeof state));
-        range[0] = fmin(range[0], state.learning_rate);
-        range[1] = fmax(range[1], state.learning_rate);
-    }
-    return LS_OK;
-}
-
-/* ---- Exchanges of periods -------------------------------------------------------------------- */
-
-static ls_status exchanged(const ls_run *run, ls_exchanged *out)
-{
-    const ls_step_run *me = ls_step_run_of(run);
-    const size_t n = (size_t)ls_job_processes(run->job);
-    double largest = 0, *all;
-    ls_status status = ls_allocate("exchange", &all, n, sizeof *all);
-    for (int m = 0; m < me->plan.all && !status; m++) {
-        const ls_replica *r = me->resources.members[m].replica;
-        float error = 0;
-        if (r && r->wire_error)
-            status = ls_queue_read(r->queue, &error, r->wire_error, sizeof error);
-        largest = fmax(largest, (double)error);
-    }
-    status = ls_comm_bring(run->job->ranks.comm, status, &largest, sizeof largest, all);
-    *out = (ls_exchanged){0};
-    for (size_t p = 0; p < n && !status; p++)
-        out->wire_error = fmax(out->wire_error, all[p]);
-    for (int kind = LS_LAST; kind < me->kinds; kind++)
-        out->count += me->counts.enqueued[kind];
-    free(all);
-    return status;
-}
-
 /* ---- State for a run that continues this one ------------------------------------------------- */
 
 /* The state for a run that continues this one: flat buffers and counts. Not records, which have
@@ -347,7 +255,7 @@ static ls_status exchanged(const ls_run *run, ls_exchanged *out)
 static ls_status keep(ls_run *run, ls_carried *carried)
 {
     ls_step_run *me = ls_step_run_of(run);
-    ls_traffic counted = count_ends(me);
+    ls_traffic counted = ls_steps_sent(me);
     const size_t kinds = (size_t)me->kinds;
     for (int m = 0; m < me->plan.all; m++)
         if (me->resources.members[m].replica)
@@ -381,9 +289,9 @@ const ls_run_functions ls_run_of_steps = {
     .parts = ls_steps_parts,
     .memory = memory,
     .traffic = traffic,
-    .norm = norm,
-    .rates = rates,
-    .exchanged = exchanged,
+    .norm = ls_steps_norm,
+    .rates = ls_steps_rates,
+    .exchanged = ls_steps_exchanged,
     .gradient = gradient,
     .keep = keep,
     .close = ls_steps_close,

@@ -40,6 +40,7 @@ static void measure(const ls_step *s, const ls_border *b, int replica, ls_landin
 {
     ls_step of = *s;
     for (of.batch_kind = 0; of.batch_kind < LS_BATCHES; of.batch_kind++) {
+        of.batch = ls_replicated_batch(ls_step_job(s), of.batch_kind);
         const int pieces = ls_replicated_pieces(ls_step_job(s), replica, of.batch_kind);
         const int passes =
             pieces ? ls_replicated_schedule(ls_step_job(s), replica, of.batch_kind).microbatches

@@ -23,10 +23,12 @@ bool ls_step_can(ls_step *s, bool can, const char *verb, const char *why)
 
 static ls_step open_step(ls_resources *r, int kind, ls_step_program *program)
 {
+    const int batch_kind = kind == LS_EVALUATION ? LS_FULL : kind % LS_BATCHES;
     return (ls_step){.plan = r->plan,
                      .resources = r,
                      .kind = kind,
-                     .batch_kind = kind == LS_EVALUATION ? LS_FULL : kind % LS_BATCHES,
+                     .batch_kind = batch_kind,
+                     .batch = ls_replicated_batch(r->plan->job, batch_kind),
                      .program = program};
 }
 
@@ -36,7 +38,7 @@ ls_status ls_build_step(ls_resources *r, int kind, ls_step_program *programs)
     ls_step s = open_step(r, kind, &programs[kind]);
     s.before = &programs[kinds + LS_BEFORE];
     s.after = &programs[kinds + LS_AFTER];
-    if (!ls_replicated_batch(r->plan->job, s.batch_kind))
+    if (!s.batch)
         return LS_OK;
     LS_TRY(ls_allocate("step", &s.appended, (size_t)(r->plan->all * ls_job_chunks(r->plan->job)),
                        sizeof *s.appended));
@@ -138,14 +140,12 @@ int64_t ls_shards_of(const ls_job *job, int batch_kind)
 
 int64_t ls_step_shards(const ls_step *s)
 {
-    return ls_shards_of(ls_step_job(s), s->batch_kind);
+    return ls_job_shards(ls_step_job(s), s->batch);
 }
 
 size_t ls_sums(const ls_step *s, int replica)
 {
-    const ls_job *job = ls_step_job(s);
-    return ls_slice_count_sums(job, ls_replicated_batch(job, s->batch_kind), replica,
-                               s->plan->mesh.replicas);
+    return ls_slice_count_sums(ls_step_job(s), s->batch, replica, s->plan->mesh.replicas);
 }
 
 ls_range ls_all(const ls_step *s)

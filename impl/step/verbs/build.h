@@ -19,6 +19,7 @@ struct ls_step {
     ls_resources *resources;
     int kind;                 /**< as in program.h, or LS_EVALUATION */
     int batch_kind;           /**< LS_FULL or LS_TAIL */
+    int64_t batch;            /**< its samples */
     int exchange;             /**< of gradients, that the step has come to (ls_next_exchange) */
     int exchanged;            /**< how many there were before */
     ls_step_program *program; /**< what verbs append to */
@@ -95,7 +96,7 @@ static inline bool ls_step_rounds(const ls_step *step)
     return step->plan->job->kernels.precision == LS_PRECISION_BF16;
 }
 
-/** Whether sums of several exchanges are finished subtrees, which are folded (terms.h). */
+/** Whether sums of several exchanges are finished subtrees, which are folded (terms.c). */
 static inline bool ls_step_folds(const ls_job *job)
 {
     return ls_slice_kept(job) > 1;
@@ -170,10 +171,17 @@ int ls_step_joint(ls_step *step, int channel);
 /** Elements of scratch that calls of a group, or between places, need at an end. */
 size_t ls_group_scratch(const ls_step_plan *plan, const ls_planned_group *group, int member,
                         const ls_comm *comm);
-/** Slots that a group's exchanges need at a member (terms.h); elements of an end's shares of the
+/** Slots that a group's exchanges need at a member (terms.c); elements of an end's shares of the
  * first buckets, and so of a slot. */
 size_t ls_group_slots(const ls_step_plan *plan, const ls_planned_group *group, int member);
 size_t ls_group_share_before(const ls_planned_group *group, size_t buckets, const ls_comm *comm);
+/** The part of the shards that a member's group, if there are several, has for an exchange. */
+ls_rank_group ls_step_dealt_to(const ls_step_plan *plan, int member, int exchange);
+/** Appends what adds the finished sums of a member's share of a bucket to earlier exchanges' sums;
+ * sets what is left of all to be brought to a sum between groups. */
+ls_status ls_step_fold_share(const ls_step *step, const ls_end *end, int member, int bucket,
+                             const ls_brought *brought, ls_op_list *ops);
+void ls_step_bring_terms(const ls_step *step, int member, int bucket, ls_brought *brought);
 size_t ls_mean_scratch(const ls_step_plan *plan, const ls_comm *comm);
 size_t ls_sums_scratch(const ls_step_plan *plan, int member, const ls_end *end);
 
@@ -195,10 +203,6 @@ void ls_step_sum(ls_step *step, int member, ls_range range, const ls_span *parts
 void ls_step_add(ls_step *step, const char *verb, ls_span sum, ls_span more);
 /** Appends the all-reduces of a bucket of all replicas' parameters, which become their sum. */
 void ls_sum_parameters(ls_step *step, int b);
-/** Appends the all-gathers of sums of squares, by bucket, if replicas share the update; and what
- * they move. */
-void ls_step_gather_squares(ls_step *step);
-ls_traffic ls_step_squares_traffic(const ls_step *step);
 /** Appends messages of variables that several places use, in all replicas, from their owners: of a
  * place's, in a range of its elements; -1 means of all. */
 void ls_step_share_values(ls_step *step, int place, ls_range range);
@@ -224,8 +228,8 @@ void ls_step_sum_places(ls_step *step, int replica, int piece, int node, ls_act_
  * its backward pass, appends the repeated forward pass, unless the window still has it. */
 void ls_step_fill_window(ls_step *step, int replica, int piece, int node);
 void ls_step_repeat_unit(ls_step *step, int replica, int piece, int node);
-/** Appends a node's repeated forward pass. */
-void ls_step_forward_again(ls_step *step, int replica, int piece, int node);
+/** Appends a node's forward pass, or repeated one (LS_ACT_AGAIN). */
+void ls_step_forward_node(ls_step *step, int replica, int piece, int node, ls_act_kind pass);
 /** Whether a node of a divided replica is repeated for a piece, by the order of passes: for closed
  * forms. */
 bool ls_step_is_repeated(const ls_step *step, int replica, int piece, int node);

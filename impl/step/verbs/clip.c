@@ -143,6 +143,63 @@ static void send_sums(ls_step *s, int member)
     free(own.items);
 }
 
+/* ---- Between members that share the update --------------------------------------------------- */
+
+enum { HALVES_OF_DOUBLE = sizeof(double) / sizeof(float) };
+
+/* A bucket's sums of squares, as floats: two a sum. */
+typedef struct gathered {
+    size_t first; /* of the member's */
+    ls_extent extent;
+} gathered;
+
+/* What members with the same buckets have: the blocks are theirs. */
+static gathered squares_of(const ls_step *s, int set, size_t b)
+{
+    const ls_buckets *buckets = &s->plan->groups[set].buckets;
+    const ls_graph_part *part = ls_step_plan_part(s->plan, set % ls_step_plan_parts(s->plan));
+    const ls_variables *own =
+        part ? &part->graph->variables : &ls_step_job(s)->model->graph->variables;
+    const size_t blocks = buckets->extents[b].blocks;
+    return (gathered){HALVES_OF_DOUBLE * ls_blocks_before(own, buckets->items[b].first),
+                      {.count = HALVES_OF_DOUBLE * blocks, .blocks = blocks}};
+}
+
+static ls_status bring(ls_step *s, const ls_call *c, int member, ls_brought *b, ls_op_list *ops)
+{
+    const gathered *of = c->of;
+    (void)ops;
+    b->args.data = (float *)ls_step_replica(s, member)->norm.own_squares + of->first;
+    b->extent = of->extent;
+    return LS_OK;
+}
+
+static void gather_squares(ls_step *s)
+{
+    for (int set = 0; set < ls_step_plan_sets(s->plan); set++)
+        for (size_t b = 0; b < s->plan->groups[set].buckets.count; b++) {
+            const gathered of = squares_of(s, set, b);
+            ls_step_call(s, &(ls_call){.channel = LS_GROUPS + set,
+                                       .algorithm = ls_step_job(s)->exchange.allreduce,
+                                       .half = LS_ALL_GATHER,
+                                       .bring = bring,
+                                       .of = &of});
+        }
+}
+
+static ls_traffic gathered_traffic(const ls_step *s)
+{
+    ls_traffic sum = {0};
+    for (int set = 0; set < ls_step_plan_sets(s->plan); set++)
+        for (size_t b = 0; b < s->plan->groups[set].buckets.count; b++)
+            ls_traffic_add(&sum,
+                           ls_step_job(s)->exchange.allreduce->half_formula(
+                               LS_ALL_GATHER, s->plan->mesh.size[LS_MEMBER],
+                               squares_of(s, set, b).extent, ls_step_shards(s)),
+                           1);
+    return sum;
+}
+
 /* Each sum goes to all others that have a part of the same variables; messages: a run each. */
 ls_traffic ls_step_clip_traffic(const ls_step *s)
 {
@@ -153,7 +210,7 @@ ls_traffic ls_step_clip_traffic(const ls_step *s)
     if (job->update.clip == 0 || job->update.own_mean)
         return sum;
     if (ls_step_plan_shares(s->plan))
-        sum = ls_step_squares_traffic(s);
+        sum = gathered_traffic(s);
     const ls_variables *whole = whole_of(s);
     size_t blocks = ls_blocks_before(whole, whole->elements); /* whose sums are sent */
     for (size_t v = 0; v < whole->count && s->plan->parts.across > 1; v++)
@@ -180,7 +237,7 @@ static void clip_together(ls_step *s)
             append_all_squares(s, m);
     const bool shares = ls_step_plan_shares(s->plan);
     if (shares)
-        ls_step_gather_squares(s);
+        gather_squares(s);
     for (int m = 0; m < total && shares; m++)
         if (can_clip(s, m)) {
             /* what members told each other goes to where it is in the whole model */

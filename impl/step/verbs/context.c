@@ -10,7 +10,7 @@ ls_traffic ls_step_all_to_all_traffic(const ls_step *s)
 {
     const ls_graph *graph = ls_step_job(s)->model->graph;
     const int c = s->plan->mesh.places, D = ls_replicas(s);
-    const uint64_t batch = (uint64_t)ls_replicated_batch(ls_step_job(s), s->batch_kind);
+    const uint64_t batch = (uint64_t)s->batch;
     const uint64_t most = (uint64_t)D * (uint64_t)ls_job_pieces(ls_step_job(s));
     const uint64_t pieces = batch < most ? batch : most;
     /* Attentions whose forward pass is repeated: each place has all of them. */

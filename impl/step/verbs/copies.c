@@ -114,14 +114,12 @@ static ls_status make_sums(const ls_replica *r, const ls_span *parts, const ls_a
 void ls_step_sum(ls_step *s, int member, ls_range range, const ls_span *parts, int replicas,
                  void *out)
 {
-    const ls_job *job = ls_step_job(s);
     ls_op_list ops = {0};
     ls_addition *sums = NULL;
     size_t count = 0;
     if (s->program->status)
         return;
-    ls_status status =
-        ls_slice_tree(job, ls_replicated_batch(job, s->batch_kind), replicas, &sums, &count);
+    ls_status status = ls_slice_tree(ls_step_job(s), s->batch, replicas, &sums, &count);
     if (!status)
         status = make_sums(ls_step_replica(s, member), parts, sums, count, out, &ops);
     if (count || status)

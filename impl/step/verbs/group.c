@@ -6,23 +6,10 @@
 #include "common/base/grow.h"
 #include "common/comm/comm_sums.h"
 #include "impl/step/verbs/build.h"
-#include "impl/step/verbs/terms.h"
 
 #include <stdlib.h>
 
 /* ---- Scratch --------------------------------------------------------------------------------- */
-
-/* The group, among several groups of replicas that share the update, that a member is in; none if
- * there is one. A group has the shards of its exchanges one after the other, so each exchange
- * counts as a group. */
-static ls_rank_group set_of(const ls_step_plan *plan, int member, int exchange)
-{
-    const int exchanges = ls_slice_kept(plan->job), groups = plan->mesh.size[LS_GROUP];
-    const int group = groups > 1 ? ls_step_plan_set(plan, member) : 0;
-    return groups * exchanges > 1
-               ? (ls_rank_group){group * exchanges + exchange, groups * exchanges}
-               : (ls_rank_group){0};
-}
 
 size_t ls_group_scratch(const ls_step_plan *plan, const ls_planned_group *g, int member,
                         const ls_comm *comm)
@@ -38,7 +25,7 @@ size_t ls_group_scratch(const ls_step_plan *plan, const ls_planned_group *g, int
         for (size_t i = 0; i < exchanges * g->buckets.count && batch; i++) {
             const ls_extent extent = g->buckets.extents[i / exchanges];
             const ls_rank_group set =
-                crosses ? (ls_rank_group){0} : set_of(plan, member, (int)(i % exchanges));
+                crosses ? (ls_rank_group){0} : ls_step_dealt_to(plan, member, (int)(i % exchanges));
             const size_t need =
                 set.groups && shards
                     ? ls_canonical_scratch(set, comm->rank, comm->size, extent, shards)
@@ -49,45 +36,21 @@ size_t ls_group_scratch(const ls_step_plan *plan, const ls_planned_group *g, int
     return most;
 }
 
-size_t ls_group_share_before(const ls_planned_group *g, size_t buckets, const ls_comm *comm)
-{
-    size_t sum = 0;
-    for (size_t b = 0; b < buckets; b++)
-        sum += ls_bucket_share(&g->buckets, b, comm->rank, comm->size).count;
-    return sum;
-}
-
-size_t ls_group_slots(const ls_step_plan *plan, const ls_planned_group *g, int member)
-{
-    const ls_job *job = plan->job;
-    ls_terms terms = {0};
-    if (!ls_step_folds(job) || g - plan->groups >= ls_step_plan_sets(plan))
-        return 0;
-    for (int kind = 0; kind < LS_BATCHES; kind++) {
-        terms.count = 0;
-        for (int e = 0; e < ls_slice_kept(job) && ls_shards_of(job, kind); e++)
-            ls_terms_take(&terms, set_of(plan, member, e), ls_shards_of(job, kind));
-    }
-    return terms.slots;
-}
-
 /* ---- Calls ----------------------------------------------------------------------------------- */
 
 /* What a call reduces. */
-typedef enum reduced_kind { GRADIENTS, PARAMETERS, SQUARES } reduced_kind;
+typedef enum reduced_kind { GRADIENTS, PARAMETERS } reduced_kind;
 
 typedef struct reduced {
     reduced_kind what;
     int bucket;
-    ls_range range; /* of the flat buffer; of sums of squares, as floats */
+    ls_range range; /* of the flat buffer */
     ls_extent extent;
 } reduced;
 
 /* Where a member's range is when it is whole. */
 static float *whole_at(const ls_replica *r, const reduced *of)
 {
-    if (of->what == SQUARES)
-        return (float *)r->norm.own_squares + of->range.first;
     if (of->what == PARAMETERS)
         return (float *)(r->masters ? r->masters : r->windows.whole_parameters) +
                ls_windows_at(r->windows.parameters, of->range.first);
@@ -145,7 +108,7 @@ static ls_status bring(ls_step *s, const ls_call *c, int member, ls_brought *b, 
     if (b->args.shards) {
         b->args.sums = b->sums;
         b->args.sum_count = ls_slice_sums(slice, s->exchange);
-        b->args.of = set_of(s->plan, member, s->exchange);
+        b->args.of = ls_step_dealt_to(s->plan, member, s->exchange);
     }
     for (size_t k = 0; k < b->args.sum_count; k++)
         b->sums[k] = (float *)ls_slice_gradients(slice, k) +
@@ -153,72 +116,6 @@ static ls_status bring(ls_step *s, const ls_call *c, int member, ls_brought *b, 
     return c->half == LS_ALL_GATHER && of->what == PARAMETERS && r->windows.parameters
                ? copy_share(r, of, false, ops)
                : LS_OK;
-}
-
-/* ---- Exchanges of a step --------------------------------------------------------------------- */
-
-/* Where a member has slots of sums of its share of a bucket. */
-typedef struct slots {
-    float *first;
-    size_t count; /* elements from a slot to the next */
-} slots;
-
-static slots slots_of(const ls_step *s, int member, int bucket)
-{
-    const int set = ls_step_plan_set(s->plan, member);
-    const ls_planned_group *g = &s->plan->groups[set];
-    const ls_end *end = &s->resources->ends[LS_GROUPS + set].items[member];
-    return (slots){(float *)end->terms + ls_group_share_before(g, (size_t)bucket, end->comm),
-                   ls_group_share_before(g, g->buckets.count, end->comm)};
-}
-
-static float *slot_at(const slots *of, size_t slot)
-{
-    return of->first + slot * of->count;
-}
-
-/* Sets `terms` to the sums that are left over behind the exchange. */
-static void find_terms(const ls_step *s, int member, ls_terms *terms)
-{
-    *terms = (ls_terms){0};
-    for (int e = 0; e <= s->exchange; e++)
-        ls_terms_take(terms, set_of(s->plan, member, e), ls_step_shards(s));
-}
-
-/* Appends what adds the finished sums of a member's share of a bucket to earlier exchanges' sums.
- * Behind the last one, a single sum goes to where the share is kept. */
-static ls_status fold_share(const ls_step *s, const ls_end *end, int member, const ls_brought *b,
-                            const reduced *of, ls_op_list *ops)
-{
-    const ls_replica *r = ls_step_replica(s, member);
-    const ls_planned_group *g = &s->plan->groups[ls_step_plan_set(s->plan, member)];
-    const ls_range share =
-        ls_bucket_share(&g->buckets, (size_t)of->bucket, end->comm->rank, end->comm->size);
-    const slots own = slots_of(s, member, of->bucket);
-    float *sums[LS_SUBTREES];
-    ls_sum_step steps[3 * LS_SUBTREES + 1];
-    ls_terms terms;
-    ls_replica_at at;
-    ls_op *op;
-    size_t count;
-    if (!share.count)
-        return LS_OK;
-    LS_TRY(ls_replica_find(r, share, &at));
-    LS_TRY(ls_canonical_sums(end->comm, &b->args, sums, &count));
-    find_terms(s, member, &terms);
-    for (count = 0; count < terms.step_count; count++) {
-        const struct ls_term_step *step = &terms.steps[count];
-        float *slot = slot_at(&own, step->slot);
-        steps[count] = step->adds ? (ls_sum_step){slot, slot, slot_at(&own, step->from)}
-                                  : (ls_sum_step){slot, sums[step->from], NULL};
-    }
-    if (ls_step_last_exchange(s) && s->plan->mesh.size[LS_GROUP] == 1)
-        steps[count++] = (ls_sum_step){(float *)r->gradients + at.gradients,
-                                       slot_at(&own, terms.items[0].at), NULL};
-    if (!count)
-        return LS_OK;
-    LS_TRY(ls_sums_make(r->device, "allreduce.terms", steps, count, share.count, &op));
-    return ls_op_list_add(ops, op);
 }
 
 /* Appends what adds the gradients of an exchange to earlier ones, in fast mode, for a bucket, or
@@ -252,7 +149,7 @@ static ls_status take(ls_step *s, const ls_call *c, int member, ls_brought *b, l
     if (of->what != GRADIENTS || c->half == LS_ALL_GATHER)
         return LS_OK;
     if (ls_step_folds(ls_step_job(s)))
-        return fold_share(s, end, member, b, of, ops);
+        return ls_step_fold_share(s, end, member, of->bucket, b, ops);
     return b->args.shards && b->args.of.groups ? LS_OK
                                                : add_exchange(s, end, member, c->half, of, ops);
 }
@@ -270,12 +167,7 @@ static ls_status bring_share(ls_step *s, const ls_call *c, int member, ls_brough
     LS_TRY(ls_replica_find(r, of->range, &at));
     b->args.shards = ls_step_shards(s);
     if (ls_step_folds(ls_step_job(s))) {
-        const slots own = slots_of(s, member, of->bucket);
-        ls_terms terms;
-        find_terms(s, member, &terms);
-        for (; b->args.sum_count < terms.count; b->args.sum_count++)
-            b->sums[b->args.sum_count] = slot_at(&own, terms.items[b->args.sum_count].at);
-        b->args.sums = b->sums;
+        ls_step_bring_terms(s, member, of->bucket, b);
     } else if (b->args.shards) {
         const ls_buckets *buckets = &s->plan->groups->buckets;
         const reduced bucket = {GRADIENTS, of->bucket, buckets->items[of->bucket],
@@ -299,7 +191,7 @@ static void append(ls_step *s, int group, ls_half half, const reduced *of)
                                .algorithm = of->what == GRADIENTS ? ls_gradient_sum(job)
                                                                   : job->exchange.allreduce,
                                .half = half,
-                               .range = of->what == SQUARES ? (ls_range){0} : of->range,
+                               .range = of->range,
                                .bring = group < ls_step_plan_sets(s->plan) ? bring : bring_share,
                                .take = group < ls_step_plan_sets(s->plan) ? take : NULL,
                                .of = of});
@@ -392,48 +284,4 @@ void ls_settle(ls_step *s)
     for (int b = 0; s->plan->group_count && b < ls_bucket_count(s); b++)
         move(s, b, PARAMETERS, has, needs);
     ls_step_share_values(s, -1, ls_no_range);
-}
-
-/* ---- Sums of squares ------------------------------------------------------------------------- */
-
-enum { HALVES_OF_DOUBLE = sizeof(double) / sizeof(float) };
-
-/* The extent of a bucket's sums of squares, as floats: two a sum. */
-static ls_extent squares_of(const ls_buckets *buckets, size_t b)
-{
-    const size_t blocks = buckets->extents[b].blocks;
-    return (ls_extent){.count = HALVES_OF_DOUBLE * blocks, .blocks = blocks};
-}
-
-void ls_step_gather_squares(ls_step *s)
-{
-    for (int set = 0; set < ls_step_plan_sets(s->plan); set++) {
-        const ls_planned_group *g = &s->plan->groups[set];
-        for (size_t b = 0; b < g->buckets.count; b++) {
-            /* What members with the same buckets have: the blocks are theirs. */
-            const ls_graph_part *part =
-                ls_step_plan_part(s->plan, set % ls_step_plan_parts(s->plan));
-            const size_t first = ls_blocks_before(part ? &part->graph->variables
-                                                       : &ls_step_job(s)->model->graph->variables,
-                                                  g->buckets.items[b].first);
-            const ls_extent extent = squares_of(&g->buckets, b);
-            const reduced of = {SQUARES, (int)b, {HALVES_OF_DOUBLE * first, extent.count}, extent};
-            append(s, set, LS_ALL_GATHER, &of);
-        }
-    }
-}
-
-ls_traffic ls_step_squares_traffic(const ls_step *s)
-{
-    const int members = s->plan->mesh.size[LS_MEMBER];
-    ls_traffic sum = {0};
-    for (int set = 0; set < ls_step_plan_sets(s->plan); set++) {
-        const ls_buckets *buckets = &s->plan->groups[set].buckets;
-        for (size_t b = 0; b < buckets->count; b++)
-            ls_traffic_add(&sum,
-                           ls_step_job(s)->exchange.allreduce->half_formula(
-                               LS_ALL_GATHER, members, squares_of(buckets, b), ls_step_shards(s)),
-                           1);
-    }
-    return sum;
 }

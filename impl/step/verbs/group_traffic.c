@@ -61,59 +61,43 @@ static ls_traffic scatter_traffic(const ls_step *s, int set, ls_extent extent)
     return sum;
 }
 
-/* The traffic of a bucket's reduce-scatters in a set, and of its all-gathers. */
-static ls_traffic halves_traffic(const ls_step *s, int set, int b)
+/* The traffic of a bucket's sums in a set, or of shares' sums between groups. Where members share
+ * the update, or fold what several exchanges leave, a sum is reduce-scatters and all-gathers. */
+static ls_traffic bucket_traffic(const ls_step *s, int set, int b)
 {
     const ls_job *job = ls_step_job(s);
     const ls_planned_group *g = &s->plan->groups[set];
     const ls_extent extent = g->buckets.extents[b];
-    ls_traffic sum = scatter_traffic(s, set, extent);
-    const ls_traffic gather =
-        ls_step_rounds(s)
-            ? ls_rounded_traffic(LS_ALL_GATHER, s->plan->mesh.size[LS_MEMBER], extent)
-            : job->exchange.allreduce->half_formula(LS_ALL_GATHER, s->plan->mesh.size[LS_MEMBER],
-                                                    extent, ls_step_shards(s));
-    ls_traffic_add(&sum, gather, count_gathers(s, set, b));
-    return sum;
-}
-
-/* The traffic of a bucket's all-reduces over complete replicas, or places' parts of positions. In
- * exact mode with several exchanges they become reduce-scatters, and one all-gather. */
-static ls_traffic whole_traffic(const ls_step *s, int set, int b, int ranks)
-{
-    const ls_job *job = ls_step_job(s);
-    const ls_planned_group *g = &s->plan->groups[set];
-    const ls_extent extent = g->buckets.extents[b];
+    const int *size = s->plan->mesh.size;
+    const bool crosses = set >= ls_step_plan_sets(s->plan), shares = ls_step_plan_shares(s->plan);
+    const int ranks = crosses ? size[LS_GROUP] : size[LS_MEMBER] * size[LS_POSITION];
     ls_traffic sum = {0};
     if (job->exchange.wire)
         return ls_wired_formula(job->exchange.wire, LS_HALVES, ranks, extent);
-    if (ls_step_folds(job) && set < ls_step_plan_sets(s->plan)) {
-        sum = scatter_traffic(s, set, extent);
-        ls_traffic_add(&sum, job->exchange.allreduce->half_formula(LS_ALL_GATHER, ranks, extent, 0),
-                       1);
+    if (crosses || !(shares || ls_step_folds(job))) {
+        ls_traffic_add(&sum,
+                       ls_gradient_sum(job)->formula(ranks, extent, ls_step_shards(s), g->layout),
+                       crosses ? 1 : count_exchanges(s));
         return sum;
     }
-    ls_traffic_add(&sum, ls_gradient_sum(job)->formula(ranks, extent, ls_step_shards(s), g->layout),
-                   set < ls_step_plan_sets(s->plan) ? count_exchanges(s) : 1);
+    sum = scatter_traffic(s, set, extent);
+    ls_traffic_add(&sum,
+                   shares && ls_step_rounds(s)
+                       ? ls_rounded_traffic(LS_ALL_GATHER, ranks, extent)
+                       : job->exchange.allreduce->half_formula(LS_ALL_GATHER, ranks, extent, 0),
+                   count_gathers(s, set, b));
     return sum;
 }
 
-/* The traffic of all buckets. */
+/* The traffic of all buckets that are exchanged in this step. */
 static ls_traffic reduced_traffic(const ls_step *s)
 {
-    const int *size = s->plan->mesh.size, sets = ls_step_plan_sets(s->plan);
-    const bool shares = ls_step_plan_shares(s->plan);
     ls_traffic sum = {0};
     for (int k = 0; k < s->plan->group_count; k++) {
-        const ls_planned_group *g = &s->plan->groups[k];
-        const int ranks = k < sets ? size[LS_MEMBER] * size[LS_POSITION] : size[LS_GROUP];
-        for (int b = 0; b < (int)g->buckets.count; b++)
-            if (ls_strategy_alone(s->plan->strategy) && !ls_bucket(s, b).count)
-                continue;
-            else if (shares && k < sets)
-                ls_traffic_add(&sum, halves_traffic(s, k, b), 1);
-            else if (k < sets || g->buckets.items[b].count)
-                ls_traffic_add(&sum, whole_traffic(s, k, b, ranks), 1);
+        const ls_buckets *buckets = &s->plan->groups[k].buckets;
+        for (int b = 0; b < (int)buckets->count; b++)
+            if (ls_range_common(buckets->items[b], ls_step_due(s)).count)
+                ls_traffic_add(&sum, bucket_traffic(s, k, b), 1);
     }
     return sum;
 }

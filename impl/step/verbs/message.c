@@ -32,7 +32,7 @@ static void append_end(ls_step *s, const char *verb, int member, int peer,
     ls_op *op = NULL;
     if (s->program->status || !ls_step_replica(s, member) || member >= channel->arrivals)
         return;
-    if (!ls_step_can(s, ls_step_plan_has_end(s->plan, member), "ls_message",
+    if (!ls_step_can(s, channel->lane[member] >= 0, "ls_message",
                      "cannot send to a member of another process here: only servers, members of "
                      "one divided replica, and replicas with peers can; use ls_give"))
         return;

@@ -175,8 +175,8 @@ static void gather(ls_step *s, int member, int piece, int node)
 static void predict(ls_step *s, int member, int piece, int node)
 {
     const ls_op_list *lists[LS_NET_LISTS];
-    const bool separate = ls_job_slices(s->plan->job) &&
-                          !ls_step_replica(s, member)->graph->nodes[node].layer->predict;
+    const ls_graph *graph = ls_step_replica(s, member)->graph;
+    const bool separate = graph->slices.places > 1 && !graph->nodes[node].layer->predict;
     ls_net_node_lists(ls_step_net_of(s, member, piece, node), node,
                       separate ? LS_NET_FORWARD_HALF : LS_NET_PREDICT, lists);
     ls_task *task = ls_task_begin(s->program, "predict", member, ls_no_range);
@@ -189,7 +189,7 @@ static void predict(ls_step *s, int member, int piece, int node)
 
 /* A node's forward pass over its parts, or repeated one. In a repeated pass other places get only
  * an output that they have dropped. */
-static void forward_parts(ls_step *s, int replica, int piece, int n, ls_act_kind pass)
+void ls_step_forward_node(ls_step *s, int replica, int piece, int n, ls_act_kind pass)
 {
     const bool again = pass == LS_ACT_AGAIN;
     for (int p = 0, m; next_part(s, replica, n, &p, &m); p++) {
@@ -207,15 +207,10 @@ static void forward_parts(ls_step *s, int replica, int piece, int n, ls_act_kind
     ls_step_sum_places(s, replica, piece, n, pass);
 }
 
-void ls_step_forward_again(ls_step *s, int replica, int piece, int n)
-{
-    forward_parts(s, replica, piece, n, LS_ACT_AGAIN);
-}
-
 static void forward_node(ls_step *s, int replica, int piece, int n)
 {
     ls_step_fill_window(s, replica, piece, n);
-    forward_parts(s, replica, piece, n, LS_ACT_FORWARD);
+    ls_step_forward_node(s, replica, piece, n, LS_ACT_FORWARD);
 }
 
 /* Additions of gradients that backward passes, or weight passes, make final: they follow these
@@ -329,7 +324,6 @@ ls_traffic ls_step_border_traffic(const ls_step *s)
 {
     const ls_job *job = ls_step_job(s);
     const ls_graph_parts *parts = &s->plan->parts;
-    const uint64_t batch = (uint64_t)ls_replicated_batch(job, s->batch_kind);
     const int n = ls_job_replicas(job);
     uint64_t pieces = 0;
     ls_traffic sum = {0};
@@ -340,7 +334,7 @@ ls_traffic ls_step_border_traffic(const ls_step *s)
         if (ls_step_member_at(s->plan, 0, b->from) == ls_step_member_at(s->plan, 0, b->to))
             continue;
         const size_t each = ls_net_element_bytes(parts->whole, b->node, job->kernels.precision);
-        const ls_traffic once = {batch * b->samples * each, pieces};
+        const ls_traffic once = {(uint64_t)s->batch * b->samples * each, pieces};
         ls_traffic_add(&sum, once, b->gradient ? 2 : 1);
     }
     for (size_t i = 0; i < parts->copy_count; i++) {

@@ -11,8 +11,7 @@
 /* The part of the model that a node is in; places that have parts of the positions share one. */
 static int stage_of(const ls_step *s, int n)
 {
-    const ls_graph_parts *parts = &s->plan->parts;
-    return s->plan->mesh.rest == LS_POSITION ? 0 : parts->place[n] / parts->across;
+    return s->plan->parts.place[n] / ls_step_plan_each(s->plan);
 }
 
 /* What the window has that a node's unit of a piece uses. */
@@ -44,7 +43,7 @@ void ls_step_repeat_unit(ls_step *s, int replica, int piece, int n)
     ls_step_fill_window(s, replica, piece, n);
     for (int m = repeated->first; m <= repeated->last; m++)
         if (all[m].unit == repeated->unit && all[m].again)
-            ls_step_forward_again(s, replica, piece, m);
+            ls_step_forward_node(s, replica, piece, m, LS_ACT_AGAIN);
 }
 
 /* ---- Closed forms ---------------------------------------------------------------------------- */

@@ -16,14 +16,15 @@
 #include "impl/step/plan/loads.h"
 
 /* Leaves of the tree; 0 means fast mode. */
-static int64_t leaves(const ls_job *job)
+static int64_t leaves(const ls_step_plan *plan)
 {
-    return job->exact.on ? ls_job_splits(job) : 0;
+    const ls_graph_slices *slices = &plan->parts.whole->slices;
+    return slices->rounded ? 0 : slices->splits;
 }
 
 static bool rounds(const ls_step_plan *plan)
 {
-    return plan->job->kernels.precision == LS_PRECISION_BF16 && !plan->job->exact.on;
+    return plan->job->kernels.precision == LS_PRECISION_BF16 && !leaves(plan);
 }
 
 /* What the places do between the halves of a node's pass (loads.h). */
@@ -90,7 +91,7 @@ static size_t scratch_of(const ls_step_plan *plan, int n, int64_t rows, const ls
                ls_rounded_scratch(end->comm, extent);
     return (plan->parts.whole->slices.sequence ? extent.count : 0) +
            (algorithm->scratch
-                ? algorithm->scratch(end->comm->rank, end->comm->size, extent, leaves(plan->job))
+                ? algorithm->scratch(end->comm->rank, end->comm->size, extent, leaves(plan))
                 : 0);
 }
 
@@ -204,7 +205,7 @@ static ls_status bring(ls_step *s, const ls_call *c, int member, ls_brought *b, 
             b->sums[k] = parts[k];
         b->extent = ls_elements((size_t)(rows * ls_shape_elements(&graph->nodes[a.node].shape)));
         b->args.data = b->sums[0];
-        b->args.shards = leaves(ls_step_job(s));
+        b->args.shards = leaves(s->plan);
         b->args.sums = b->args.shards ? b->sums : NULL;
         b->args.sum_count = b->args.shards ? (size_t)count : 0;
     } else { /* in memory of blocks, which comes before the scratch */
@@ -311,24 +312,24 @@ static void sum_places(ls_step *s, int channel, const summed *of)
 void ls_step_sum_places(ls_step *s, int replica, int piece, int n, ls_act_kind pass)
 {
     const ls_step_plan *plan = s->plan;
-    const bool backward = pass == LS_ACT_BACKWARD;
-    if (!ls_job_slices(plan->job))
-        return;
+    const bool backward = pass == LS_ACT_BACKWARD, shared = backward && is_shared(plan, n);
+    const bool loss = is_gathered(plan, n), sums = ls_step_is_summed(s, n, backward);
     const int t = plan->parts.across;
+    /* a fork's pass is in halves, with a sum or without */
+    const bool halves =
+        sums || (backward && t > 1 && plan->parts.whole->nodes[n].layer == &ls_layer_fork);
+    if (!shared && !halves)
+        return;
     const int stage = plan->parts.place[n] / t % plan->mesh.size[LS_STAGE];
     const int first = replica * plan->mesh.places + stage * t;
-    const int channel = t > 1 ? ls_step_plan_places(plan, replica, stage) : LS_MESSAGES;
-    const bool loss = is_gathered(plan, n), sums = ls_step_is_summed(s, n, backward);
-    const bool fork = t > 1 && plan->parts.whole->nodes[n].layer == &ls_layer_fork;
+    const int channel = ls_step_plan_places(plan, replica, stage);
     summed of = {VARIABLES, piece, n};
-    if (backward && is_shared(plan, n))
+    if (shared)
         sum_places(s, channel, &of);
-    if (!sums && !(fork && backward)) /* a fork's pass is in halves, with a sum or without */
-        return;
     of.what = loss ? LOSS : backward ? GRADIENTS : OUTPUTS;
     if (sums)
         sum_places(s, channel, &of);
-    for (int m = first; m < first + t && !s->program->status; m++) {
+    for (int m = first; m < first + t && halves && !s->program->status; m++) {
         const addend a = addend_at(s, m, piece, n);
         if (a.net && !(loss && s->kind == LS_EVALUATION))
             append_rest(s, &a, piece, pass);
@@ -365,7 +366,7 @@ static ls_traffic half_traffic(const ls_step_plan *plan, int half, ls_extent ext
     const int t = plan->parts.across;
     if (rounds(plan))
         return ls_rounded_traffic((ls_half)half, t, extent);
-    return half == LS_HALVES ? a->formula(t, extent, leaves(plan->job), NULL)
+    return half == LS_HALVES ? a->formula(t, extent, leaves(plan), NULL)
                              : a->half_formula((ls_half)half, t, extent, 0);
 }
 
@@ -395,14 +396,13 @@ static ls_traffic traffic_of(const ls_step_plan *plan, int n, int64_t rows, bool
 ls_traffic ls_step_sums_traffic(const ls_step *s)
 {
     const ls_job *job = ls_step_job(s);
-    const int64_t batch = ls_replicated_batch(job, s->batch_kind);
     const int64_t n = s->plan->mesh.replicas;
-    const int64_t all = ls_slice_pieces(job, batch, (int)n, ls_job_pieces(job));
+    const int64_t all = ls_slice_pieces(job, s->batch, (int)n, ls_job_pieces(job));
     ls_traffic sum = {0};
     for (int r = 0; r < n; r++) {
         int piece = 0;
         for (int64_t i = ls_slice_begin(all, r, n); i < ls_slice_begin(all, r + 1, n); i++) {
-            const int64_t rows = ls_slice_share(batch, i, all);
+            const int64_t rows = ls_slice_share(s->batch, i, all);
             for (int node = 0; node < s->plan->parts.whole->count && rows; node++)
                 ls_traffic_add(
                     &sum, traffic_of(s->plan, node, rows, ls_step_is_repeated(s, r, piece, node)),

@@ -20,10 +20,9 @@ int ls_step_exchange(const ls_step *s, int i)
 {
     const ls_job *job = ls_step_job(s);
     const int all = ls_slice_exchanges(job);
-    const int64_t batch = ls_replicated_batch(job, s->batch_kind);
     int e = 0;
     for (; e < all; e++)
-        if (ls_slice_has_exchange(job, batch, s->plan->mesh.replicas, e) && !i--)
+        if (ls_slice_has_exchange(job, s->batch, s->plan->mesh.replicas, e) && !i--)
             break;
     return e;
 }
@@ -39,10 +38,9 @@ bool ls_next_exchange(ls_step *s, int i)
 bool ls_step_last_exchange(const ls_step *s)
 {
     const ls_job *job = ls_step_job(s);
-    const int64_t batch = ls_replicated_batch(job, s->batch_kind);
     int e = s->exchange + 1;
     while (e < ls_slice_exchanges(job) &&
-           !ls_slice_has_exchange(job, batch, s->plan->mesh.replicas, e))
+           !ls_slice_has_exchange(job, s->batch, s->plan->mesh.replicas, e))
         e++;
     return e == ls_slice_exchanges(job);
 }
@@ -304,8 +302,7 @@ static void append_end(ls_step *s, int member)
     ls_op_list ops = {0};
     if (s->program->status || !r)
         return;
-    const ls_status status =
-        ls_replica_finish(r, ls_replicated_batch(ls_step_job(s), s->batch_kind), &ops);
+    const ls_status status = ls_replica_finish(r, s->batch, &ops);
     ls_task_of(s->program, "end", member, ls_no_range, &ops, status);
 }
 

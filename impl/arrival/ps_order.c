@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Logs and histograms of served requests; see ps_order.h. */
 #include "common/base/grow.h"
-#include "impl/ps/ps_order.h"
+#include "impl/arrival/ps_order.h"
 
 #include <stdlib.h>
 

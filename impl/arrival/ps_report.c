@@ -2,7 +2,7 @@
 /* Gathers statistics and logs of servers from all processes; see ps_report.h. */
 #include "common/base/grow.h"
 #include "common/base/whole_file.h"
-#include "impl/ps/ps_report.h"
+#include "impl/arrival/ps_report.h"
 
 #include "impl/step/run/run.h"
 #include "impl/ps/served.h"

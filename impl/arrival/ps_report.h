@@ -6,7 +6,7 @@
 #pragma once
 
 #include "common/comm/comm.h"
-#include "impl/ps/ps_order.h"
+#include "impl/arrival/ps_order.h"
 #include "impl/strategy.h"
 
 /** Sums statistics over all servers. */

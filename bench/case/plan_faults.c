@@ -80,8 +80,8 @@ static bool has_gradient(const ls_plan_of_case *plan, int device)
     const int stage = device % ls_job_places(job) / ls_job_mesh(job).size[LS_SLICE];
     bool has = !job->division.place;
     for (int n = 0; n < graph->count && !has; n++)
-        has =
-            graph->nodes[n].variable_count && job->division.place[n] % ls_job_stages(job) == stage;
+        has = graph->nodes[n].variable_count && graph->nodes[n].shares < 0 &&
+              job->division.place[n] % ls_job_stages(job) == stage;
     return has;
 }
 

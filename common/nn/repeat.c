@@ -12,9 +12,18 @@ typedef struct finder {
     const int *place;
     int across, drops;
     bool weights_apart; /* weight passes are */
-    int *last;          /* [nodes + 1] last node of each of the model's units */
+    int *last;          /* [units + 1] last node of each of the model's units */
     ls_repeat *out;
 } finder;
+
+/* Number of the model's units; a part of it may have fewer nodes. */
+static int units_of(const ls_graph *graph)
+{
+    int units = 0;
+    for (int n = 0; n < graph->count; n++)
+        units = graph->nodes[n].options.unit > units ? graph->nodes[n].options.unit : units;
+    return units;
+}
 
 static int stage_of(const finder *f, int n)
 {
@@ -111,8 +120,10 @@ static void find_again(const finder *f)
 
 ls_status ls_repeats_bound(ls_repeat *repeats, int count)
 {
-    int *last;
-    LS_TRY(ls_allocate("repeat", &last, (size_t)count + 1, sizeof *last));
+    int *last, units = 0; /* the model's: a part may have fewer nodes */
+    for (int n = 0; n < count; n++)
+        units = repeats[n].unit > units ? repeats[n].unit : units;
+    LS_TRY(ls_allocate("repeat", &last, (size_t)units + 1, sizeof *last));
     for (int n = 0; n < count; n++)
         last[repeats[n].unit] = n;
     for (int n = 0; n < count; n++)
@@ -137,7 +148,7 @@ ls_status ls_repeats_open(const ls_graph *graph, const int *place, int across, i
     *out = NULL;
     if (drops == LS_REPEAT_NONE)
         return LS_OK;
-    LS_TRY(ls_allocate("repeat", &f.last, count + 1, sizeof *f.last));
+    LS_TRY(ls_allocate("repeat", &f.last, (size_t)units_of(graph) + 1, sizeof *f.last));
     ls_status status = ls_allocate("repeat", &f.out, count, sizeof *f.out);
     if (!status) {
         number_units(&f);
@@ -160,13 +171,10 @@ int ls_repeats_units(const ls_graph *graph, const ls_repeat *repeats)
 
 ls_status ls_repeats_check(const ls_graph *graph, int drops)
 {
-    int units = 0;
+    const int units = units_of(graph);
     bool norms = false;
-    for (int n = 0; n < graph->count; n++) {
-        const ls_node *node = &graph->nodes[n];
-        units = node->options.unit > units ? node->options.unit : units;
-        norms |= node->options.unit && node->layer == &ls_layer_layer_norm;
-    }
+    for (int n = 0; n < graph->count; n++)
+        norms |= graph->nodes[n].options.unit && graph->nodes[n].layer == &ls_layer_layer_norm;
     if (drops == LS_REPEAT_NORMS && !norms)
         return ls_fail(LS_CODE_USAGE, "option", "--recompute",
                        "mlp drops the outputs of gelu and layer norms, which the model does not "

@@ -294,7 +294,7 @@ static ls_status build_exchange(ls_slice *s, ls_slice_exchange *x, int64_t rows)
     s->loss += s->chained ? 0 : x->sums;
     s->begun |= x->sums > 0;
     if (!x->number && !r->windows.gradients)
-        LS_TRY(build_fault(s, (ls_range){0, r->elements}));
+        LS_TRY(build_fault(s, (ls_range){0, r->updated.owned})); /* copies' gradients are sent */
     if (x->sums && !x->by_node)
         s->acts[s->act_count - 1].final = (ls_range){0, r->elements};
     return LS_OK;

@@ -64,6 +64,10 @@ for stage in 0 1; do
     --results none --format csv >"$dir/rows" && fail "a flipped bit is not found"
   [ "$(grep -c ',failed,.*step 2' "$dir/rows")" -eq 2 ] || fail "not found at step 2: $(cut -c 1-600 "$dir/rows")"
 done
+# Nor is one lost where the largest gradient is that of a shared variable's copy, which has been sent.
+"$LOCKSTEP" verify --strategy pipeline,model-parallel --model gpt:2-2-8-6-9 --data synthetic:30 --devices 2 --batch 12 --steps 1 \
+  --warmup 0 --optimizer sgd --inject bitflip=1:0 --results none --format csv >"$dir/rows" && fail "a flipped bit is lost"
+[ "$(grep -c ',failed,.*step 0' "$dir/rows")" -eq 2 ] || fail "a flipped bit is lost: $(cut -c 1-600 "$dir/rows")"
 # shellcheck disable=SC2086
 "$LOCKSTEP" run --strategy pipeline $model --devices 3 --batch 64 --steps 20 --pipeline-microbatches 8 \
   --pipeline-schedule gpipe,1f1b --results none --format jsonl >"$dir/rows"

@@ -5,6 +5,7 @@
  */
 #include "common/nn/choices.h"
 #include "common/nn/net_nodes.h"
+#include "common/nn/repeat.h"
 #include "common/nn/tests/net_fixture.h"
 
 static void perceptron(void **state)
@@ -221,6 +222,25 @@ static void refused_graphs(void **state)
     ls_graph_close(graph);
 }
 
+/* A part of a model may have fewer nodes than the model has units. */
+static void more_units_than_nodes(void **state)
+{
+    ls_layer_options options = {.shape = {.rank = 1, .size = {4}}, .unit = 700};
+    ls_repeat part[2] = {{.unit = 700}, {.unit = 700}}, *repeats;
+    ls_graph *graph;
+    int node;
+    (void)state;
+    must(ls_repeats_bound(part, 2));
+    assert_int_equal(part[1].first, 0);
+    assert_int_equal(part[0].last, 1);
+    must(ls_graph_open(&graph));
+    must(ls_graph_add(graph, "input", NULL, -1, &options, &node));
+    must(ls_repeats_open(graph, NULL, 1, LS_REPEAT_FULL, false, &repeats));
+    assert_int_equal(repeats[0].unit, 1);
+    free(repeats);
+    ls_graph_close(graph);
+}
+
 /* A table that lacks an operation of a layer is refused, in one line that names both. */
 static void lacking_table(void **state)
 {
@@ -313,6 +333,7 @@ int main(void)
         cmocka_unit_test(ranges_become_final),
         cmocka_unit_test(no_rows_give_no_gradient),
         cmocka_unit_test(refused_graphs),
+        cmocka_unit_test(more_units_than_nodes),
         cmocka_unit_test(lacking_table),
         cmocka_unit_test(values_are_compared_and_taken_over),
     };

@@ -224,12 +224,13 @@ enum {
     /* channels of a lane in registers, for rows of 384, 768 */
     NORM_KEPT = 24,
     NORM_KEPT_WIDE = 48,
+    NORM_READ = 8, /* elements of dx that are read at a time */
     NORM_GROUPS = 32,
     NORM_WARP = 32, /* channels of a block that sums over rows; a group per warp */
     NORM_WARPS = LS_GPU_THREADS / NORM_WARP,
     NORM_SHARES = NORM_GROUPS / NORM_WARPS,   /* blocks that have the same channels */
     NORM_PARTS = 2 * NORM_GROUPS * NORM_WARP, /* sums that such blocks leave */
-    NORM_FLIGHT = 24                          /* rows of a thread whose loads are in flight */
+    NORM_FLIGHT = 20                          /* rows of a thread whose loads are in flight */
 };
 
 /* The sum over a row's threads, in all of them. */
@@ -350,16 +351,21 @@ __device__ static inline void normalise_row_back(const ls_layer_norm_backward_ar
     const float mean_g = sum_lanes(of_g) / (float)n.width;
     const float mean_gn = sum_lanes(of_gn) / (float)n.width;
 #pragma unroll
-    for (int i = 0; i < NORM_KEPT; i++) {
+    for (int i = 0; i < NORM_KEPT; i++)
         g[i] = rate * (g[i] - mean_g - normal[i] * mean_gn);
-        const int c = i * NORM_LANES + lane;
-        normal[i] = n.adds && c < C ? dx[c] : 0; /* all loads before the first store */
-    }
 #pragma unroll
-    for (int i = 0; i < NORM_KEPT; i++) {
-        const int c = i * NORM_LANES + lane;
-        if (c < C)
-            dx[c] = norm_sum(n, normal[i], g[i]);
+    for (int begin = 0; begin < NORM_KEPT; begin += NORM_READ) {
+#pragma unroll
+        for (int i = begin; i < begin + NORM_READ; i++) {
+            const int c = i * NORM_LANES + lane;
+            normal[i] = n.adds && c < C ? dx[c] : 0; /* loads before stores */
+        }
+#pragma unroll
+        for (int i = begin; i < begin + NORM_READ; i++) {
+            const int c = i * NORM_LANES + lane;
+            if (c < C)
+                dx[c] = norm_sum(n, normal[i], g[i]);
+        }
     }
 #pragma unroll 4
     for (int c = behind; c < C; c += NORM_LANES) {
@@ -439,11 +445,12 @@ __global__ static void __launch_bounds__(LS_GPU_THREADS, 3)
         return;
     }
     const unsigned block = blockIdx.x - sum_blocks, blocks = gridDim.x - sum_blocks;
-    const int64_t group = block % NORM_GROUPS, end = norm_group(n, group + 1);
-    for (int64_t first = norm_group(n, group) + block / NORM_GROUPS * NORM_ROWS; first < end;
+    const int64_t group = block % NORM_GROUPS, begin = norm_group(n, group);
+    const unsigned rows = (unsigned)(norm_group(n, group + 1) - begin);
+    for (unsigned first = block / NORM_GROUPS * NORM_ROWS; first < rows;
          first += blocks / NORM_GROUPS * NORM_ROWS) { /* equal iterations in all threads */
-        const int64_t row = first + threadIdx.x / NORM_LANES;
-        normalise_row_back(n, row < end ? row : 0, row < end ? (int)n.width : 0);
+        const unsigned row = first + threadIdx.x / NORM_LANES;
+        normalise_row_back(n, row < rows ? begin + row : 0, row < rows ? (int)n.width : 0);
     }
 }
 

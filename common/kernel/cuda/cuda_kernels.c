@@ -139,17 +139,28 @@ static void close_table(ls_kernels *kernels)
 
 ls_status ls_cuda_load_own(const char *where)
 {
-    const int errors[] = {ls_gpu_load_elements(),       ls_gpu_load_batch(),
-                          ls_gpu_load_losses(),         ls_gpu_load_dense(),
-                          ls_gpu_load_pools(),          ls_gpu_load_layout(),
-                          ls_gpu_load_lstm(),           ls_gpu_load_conv(),
-                          ls_gpu_load_conv_max(),       ls_gpu_load_residual(),
-                          ls_gpu_load_batch_norm(),     ls_gpu_load_feed(),
-                          ls_gpu_load_transformer(),    ls_gpu_load_attention(),
-                          ls_gpu_load_conv_direct(),    ls_gpu_load_conv_weights(),
-                          ls_gpu_load_softmax_slices(), ls_gpu_load_combine(),
-                          ls_gpu_load_dropout(),        ls_gpu_load_bf16(),
-                          ls_gpu_load_attention_bf16(), ls_gpu_load_attention_bf16_back()};
+    const int errors[] = {ls_gpu_load_elements(),
+                          ls_gpu_load_batch(),
+                          ls_gpu_load_losses(),
+                          ls_gpu_load_dense(),
+                          ls_gpu_load_pools(),
+                          ls_gpu_load_layout(),
+                          ls_gpu_load_lstm(),
+                          ls_gpu_load_conv(),
+                          ls_gpu_load_conv_max(),
+                          ls_gpu_load_residual(),
+                          ls_gpu_load_batch_norm(),
+                          ls_gpu_load_feed(),
+                          ls_gpu_load_transformer(),
+                          ls_gpu_load_attention(),
+                          ls_gpu_load_conv_direct(),
+                          ls_gpu_load_conv_weights(),
+                          ls_gpu_load_softmax_slices(),
+                          ls_gpu_load_combine(),
+                          ls_gpu_load_dropout(),
+                          ls_gpu_load_bf16(),
+                          ls_gpu_load_attention_cores(),
+                          ls_gpu_load_attention_cores_back()};
     for (size_t i = 0; i < sizeof errors / sizeof *errors; i++)
         LS_TRY(ls_cuda_check(where, "load the kernels", (cudaError_t)errors[i]));
     return LS_OK;
@@ -175,7 +186,7 @@ static ls_status open_table(ls_device *device, ls_kernels **out)
                                  .device = device,
                                  .scratch.device = device,
                                  .multiplies_bf16 = true,
-                                 .attends_bf16 = LS_GPU_ATTENTION_BF16};
+                                 .attends_bf16 = LS_GPU_ATTENTION_STORED};
     kernels->window_bytes = LS_CUDA_WINDOW_BYTES;
     ls_status status = ls_blas_load(&kernels->blas);
     if (!status)

@@ -55,7 +55,10 @@ typedef struct cuda_op {
         ls_gpu_parts parts;        /**< losses, sums of bn */
         ls_random random;          /**< gather_crops */
         int radius;                /**< lrn */
-        void *scratch;             /**< attention_backward, if `stored` */
+        struct {
+            void *scratch;    /**< of attention_backward on tensor cores */
+            bool cores, tf32; /**< on tensor cores; with --math tf32 */
+        } attention;
     };
     ls_device *device;
     void *workspace;      /**< NULL if none */

@@ -44,8 +44,8 @@ int ls_gpu_load_residual(void);
 int ls_gpu_load_batch_norm(void);
 int ls_gpu_load_transformer(void);
 int ls_gpu_load_attention(void);
-int ls_gpu_load_attention_bf16(void);
-int ls_gpu_load_attention_bf16_back(void);
+int ls_gpu_load_attention_cores(void);
+int ls_gpu_load_attention_cores_back(void);
 
 /** Entries of the table that are a launch with their arguments and nothing else. */
 #define LS_GPU_PLAIN_ENTRIES(X)                                                                    \
@@ -376,18 +376,17 @@ int ls_gpu_attention_forward(void *stream, const ls_attention_forward_args *args
 /** `of_rows`: memory, [B,H,T]. */
 int ls_gpu_attention_backward(void *stream, const ls_attention_backward_args *args, float *of_rows);
 
-/* ---- gpu_attention_bf16.cu, gpu_attention_bf16_back.cu: compute capability 8.0 --------------- */
+/* ---- gpu_attention_cores.cu, gpu_attention_cores_back.cu: compute capability 8.0 ------------- */
 
-/** The widest head. */
-enum { LS_GPU_ATTENTION_BF16 = 128 };
+/** The widest heads: `stored`, and in floats. */
+enum { LS_GPU_ATTENTION_STORED = 128, LS_GPU_ATTENTION_FLOATS = 64 };
 
-/** With `stored`. */
-int ls_gpu_attention_bf16_forward(void *stream, const ls_attention_forward_args *args);
+int ls_gpu_attention_cores_forward(void *stream, const ls_attention_forward_args *args, bool tf32);
 /** Parts in which the gradient of queries is summed, by the number of positions. */
-int64_t ls_gpu_attention_bf16_parts(const ls_attention_shape *shape);
+int64_t ls_gpu_attention_cores_parts(const ls_attention_shape *shape);
 /** `of_rows`, `parts`: memory, [B,H,T] and [parts,B,T,C]. */
-int ls_gpu_attention_bf16_backward(void *stream, const ls_attention_backward_args *args,
-                                   float *of_rows, float *parts);
+int ls_gpu_attention_cores_backward(void *stream, const ls_attention_backward_args *args,
+                                    float *of_rows, float *parts, bool tf32);
 
 #ifdef __cplusplus
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Attention of stored values (gpu_attention_bf16.cu, gpu_attention_bf16_back.cu) against the
+ * Attention of stored values (gpu_attention_cores.cu, gpu_attention_cores_back.cu) against the
  * reference, which computes in double: what is rounded is off by half an ulp of bfloat16 and by the
  * sums' errors. Tensor cores are taken to lose CUT of a sum with each 16 terms. With A the largest
  * score as a sum of absolute terms, a share of T keys is off by RHO(A); y by that and its sum's

@@ -22,8 +22,8 @@
 #include "common/kernel/cuda/images/gpu_batch_norm.cu"
 #include "common/kernel/cuda/images/gpu_residual.cu"
 #include "common/kernel/cuda/transformer/gpu_attention.cu"
-#include "common/kernel/cuda/transformer/gpu_attention_bf16.cu"
-#include "common/kernel/cuda/transformer/gpu_attention_bf16_back.cu"
+#include "common/kernel/cuda/transformer/gpu_attention_cores.cu"
+#include "common/kernel/cuda/transformer/gpu_attention_cores_back.cu"
 #include "common/kernel/cuda/transformer/gpu_transformer.cu"
 
 /* Launches so far; from here on they are only counted, where that is wanted. */

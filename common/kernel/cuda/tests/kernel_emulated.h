@@ -36,7 +36,7 @@ static void open_emulated(fixture *f)
                                  .device = f->device,
                                  .scratch.device = f->device,
                                  .multiplies_bf16 = true,
-                                 .attends_bf16 = LS_GPU_ATTENTION_BF16};
+                                 .attends_bf16 = LS_GPU_ATTENTION_STORED};
     kernels->base.convolution = EMULATED_CONVOLUTION;
     kernels->window_bytes = 1024; /* a few images at a time, so that there are parts */
     kernels->blas.call = blas_emulated;

@@ -8,7 +8,14 @@
 #define OTHER_MAIN
 #include "common/kernel/tests/test_transformer_kernels.c"
 
+/* The table whose arithmetic may be set. */
+static ls_kernels *inner_kernels(fixture *f)
+{
+    return f->cpu;
+}
+
 #include "common/kernel/cuda/tests/attention_bf16_bits.h"
+#include "common/kernel/cuda/tests/attention_float_bits.h"
 #include "common/kernel/cuda/tests/transformer_bits.h"
 
 /* What is no token: a fault, and NaN in its row. The gradient then reads and writes nothing else,
@@ -49,6 +56,6 @@ static void test_token_fault(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {TRANSFORMER_BITS_TESTS, ATTENTION_BF16_TESTS,
-                                       cmocka_unit_test(test_token_fault)};
+                                       ATTENTION_FLOAT_TESTS, cmocka_unit_test(test_token_fault)};
     return run_transformer_tests() + cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -47,19 +47,29 @@ ls_status ls_cuda_layer_norm_backward(ls_kernels *kernels,
                             ls_gpu_layer_norm_arrivals(arguments->width), out);
 }
 
+/* Sets an attention's implementation, and its name. */
+static void choose(const ls_kernels *kernels, const ls_attention_shape *s, bool stored,
+                   const char *name, cuda_op *like)
+{
+    like->attention.tf32 = kernels->math == LS_MATH_TF32;
+    like->attention.cores = stored || s->width / s->heads <= LS_GPU_ATTENTION_FLOATS;
+    if (like->attention.cores)
+        like->op.name = name;
+}
+
 static int launch_attention_forward(const cuda_op *op, ls_queue *queue)
 {
     const ls_attention_forward_args *args = &op->args.attention_forward;
-    return (args->stored ? ls_gpu_attention_bf16_forward
-                         : ls_gpu_attention_forward)(ls_queue_native(queue), args);
+    void *stream = ls_queue_native(queue);
+    return op->attention.cores ? ls_gpu_attention_cores_forward(stream, args, op->attention.tf32)
+                               : ls_gpu_attention_forward(stream, args);
 }
 
 ls_status ls_cuda_attention_forward(ls_kernels *kernels, const ls_attention_forward_args *arguments,
                                     ls_op **out)
 {
     cuda_op like = LS_CUDA_LIKE(attention_forward);
-    if (arguments->stored)
-        like.op.name = "attention_forward.tiles";
+    choose(kernels, &arguments->shape, arguments->stored, "attention_forward.tiles", &like);
     return ls_cuda_op_make(kernels, &like, out);
 }
 
@@ -67,19 +77,21 @@ static int launch_attention_backward(const cuda_op *op, ls_queue *queue)
 {
     const ls_attention_backward_args *args = &op->args.attention_backward;
     void *stream = ls_queue_native(queue);
-    return args->stored ? ls_gpu_attention_bf16_backward(stream, args, op->workspace, op->scratch)
-                        : ls_gpu_attention_backward(stream, args, op->workspace);
+    return op->attention.cores
+               ? ls_gpu_attention_cores_backward(stream, args, op->workspace, op->attention.scratch,
+                                                 op->attention.tf32)
+               : ls_gpu_attention_backward(stream, args, op->workspace);
 }
 
 ls_status ls_cuda_attention_backward(ls_kernels *kernels,
                                      const ls_attention_backward_args *arguments, ls_op **out)
 {
     const ls_attention_shape *s = &arguments->shape;
-    const int64_t parts = ls_gpu_attention_bf16_parts(s) * s->rows * s->steps * s->width;
+    const int64_t parts = ls_gpu_attention_cores_parts(s) * s->rows * s->steps * s->width;
     cuda_op like = LS_CUDA_LIKE(attention_backward);
-    if (arguments->stored) {
-        like.op.name = "attention_backward.tiles";
-        LS_TRY(ls_scratch_take(&kernels->scratch, (size_t)parts * sizeof(float), &like.scratch));
-    }
+    choose(kernels, s, arguments->stored, "attention_backward.tiles", &like);
+    if (like.attention.cores)
+        LS_TRY(ls_scratch_take(&kernels->scratch, (size_t)parts * sizeof(float),
+                               &like.attention.scratch));
     return make_with(kernels, &like, s->rows * s->heads * s->steps, sizeof(float), out);
 }

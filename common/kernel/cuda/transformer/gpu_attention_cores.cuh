@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Attention of values stored in bfloat16 on tensor cores, from compute capability 8.0 on: tiles of
- * a head's rows in shared memory, and their products. What is not stored, shares of keys and slopes
- * of scores, is not rounded: a float is the sum of three numbers of bfloat16, so that all products
- * are exact, but for parts below 2^-126. They are added in float32, 16 terms at a time, in the
- * order of positions or channels.
+ * Attention on tensor cores, from compute capability 8.0 on: tiles of a head's rows in shared
+ * memory, and their products. Tensor cores multiply bfloat16, which is 8 bits of a float: a float
+ * is the sum of three such numbers, but for what is below 2^-126, and of two up to 2^-15 of it.
+ * Elements of rows have PARTS of them: one where they are stored in bfloat16; two with --math tf32;
+ * three in float32. Shares of keys and slopes of scores, which are never stored, have two in tf32,
+ * else three. Products of parts below the last part of the longer factor are left out: at most
+ * 2^-14 of a product in tf32, 2^-21 in float32, and none of stored elements.
+ *
+ * Tensor cores cut sums instead of rounding them, so no more than 32 terms are summed there, the
+ * lower parts first; these sums are added as floats, in the order of positions or channels.
  *
  * A block has 64 positions of one head, a warp 16 of them, whose sums are in its registers.
  */
@@ -16,57 +21,108 @@ enum {
     CORE_LANES = 32,
     CORE_WARPS = 4,
     CORE_THREADS = CORE_WARPS * CORE_LANES,
-    CORE_UNIT = 16, /* rows, terms, and columns of two products */
-    CORE_CHUNK = 8, /* elements of 16 bytes */
-    CORE_PARTS = 3, /* numbers of bfloat16 of a float */
+    CORE_UNIT = 16,  /* rows, terms, and columns of two products */
+    CORE_EIGHT = 8,  /* elements whose place in a line changes together */
+    CORE_BYTES = 16, /* of an access */
+    CORE_UNITS = 2,  /* of terms that are summed at a time, at most */
     TILE_UNITS = EDGE / CORE_UNIT
 };
 
 static_assert(EDGE == CORE_WARPS * CORE_UNIT, "a position belongs to a warp");
 
+/* What elements are: of type T, and numbers of bfloat16, PARTS of an element, SHARE_PARTS of a
+ * share or slope. */
+template <typename TYPE, int OF_ELEMENT> struct core_numbers {
+    typedef TYPE T;
+    enum {
+        PARTS = OF_ELEMENT,
+        SHARE_PARTS = PARTS == 2 ? 2 : 3,
+        UNITS = PARTS == 1 ? 1 : CORE_UNITS, /* of positions that are summed at a time */
+        CHUNK = CORE_BYTES / (int)sizeof(T)  /* elements of an access */
+    };
+};
+typedef core_numbers<uint16_t, 1> core_stored;
+typedef core_numbers<float, 2> core_tf32;
+typedef core_numbers<float, 3> core_float32;
+
 /* `count` rows of a head, `stride` apart; rows behind them are 0. */
-struct stored_rows {
-    const uint16_t *at;
+template <typename T> struct core_rows {
+    const T *at;
     int stride, count;
 };
 
-/* Rows of a head in shared memory, lines of up to WIDTH channels, in chunks of eight, whose order
- * in a line depends on the line's number, so that eight lines' chunks are in different banks. */
-template <int WIDTH> struct core_tile {
-    __device__ static int place(int line, int chunk)
+/* Two neighbours of a row as elements `i` of a factor, each as a sum of numbers of 8 bits: the
+ * upper bits first. What is not finite ends as NaN. */
+template <int PARTS>
+__device__ static inline void split_pair(ls_gpu_pack<float, 2> of, int i, unsigned (&to)[PARTS][4])
+{
+#pragma unroll
+    for (int p = 0; p < PARTS; p++) {
+        const uint32_t first = ls_bits_of_float(of.element[0]) & 0xffff0000u;
+        const uint32_t second = ls_bits_of_float(of.element[1]) & 0xffff0000u;
+        to[p][i] = first >> 16 | second;
+        of.element[0] -= ls_float_of_bits(first), of.element[1] -= ls_float_of_bits(second);
+    }
+}
+
+/* Rows of a head in shared memory, lines of WIDTH elements, in eights whose order in a line depends
+ * on the line's number, so that what a warp accesses at a time is in different banks: chunks of
+ * eight lines; of floats, pairs of four neighbouring lines, and eights of four lines that are two
+ * apart. */
+template <typename N, int WIDTH> struct core_tile {
+    typedef typename N::T T;
+
+    __device__ static int place(int line, int channel)
     {
-        return line * WIDTH + (chunk ^ line % 8) * CORE_CHUNK;
+        return line * WIDTH + (channel ^ (line ^ line / 2) % 8 * CORE_EIGHT);
     }
 
     /* Begins to copy LINES rows; channels from `channels` to the end of a unit are 0. */
     template <int LINES, bool PACKED>
-    __device__ static void copy(const stored_rows &m, int channels, uint16_t *to)
+    __device__ static void copy(const core_rows<T> &m, int channels, T *to)
     {
-        enum { SIZE = PACKED ? CORE_CHUNK : 1, ITEMS = LINES * WIDTH / SIZE };
+        enum { SIZE = PACKED ? N::CHUNK : 1, ITEMS = LINES * WIDTH / SIZE };
         const int end = (channels + CORE_UNIT - 1) / CORE_UNIT * CORE_UNIT;
 #pragma unroll 4
         for (int item = (int)ls_gpu_anew(threadIdx.x); item < ITEMS; item += CORE_THREADS) {
             const int line = item / (WIDTH / SIZE), first = item % (WIDTH / SIZE) * SIZE;
             const bool there = line < m.count && first < channels;
-            const uint16_t *const from = there ? m.at + (int64_t)line * m.stride + first : m.at;
-            uint16_t *const at = to + place(line, first / CORE_CHUNK) + first % CORE_CHUNK;
+            const T *const from = there ? m.at + (int64_t)line * m.stride + first : m.at;
+            T *const at = to + place(line, first);
             if (first >= end)
                 continue;
             if (PACKED)
-                ls_gpu_copy_ahead<16>((float *)at, (const float *)from, there);
+                ls_gpu_copy_ahead<CORE_BYTES>((float *)at, (const float *)from, there);
             else
-                *at = there ? *from : (uint16_t)0;
+                *at = there ? *from : (T)0;
         }
     }
 
     /* 16 edges (rows of the left factor, columns of the right one) by 16 terms, as in
      * gpu_bf16.cu; lines are edges or, if TURNED, terms. */
     template <bool TURNED>
-    __device__ static void read(const uint16_t *of, int lane, int edge, int term, unsigned (&to)[4])
+    __device__ static void read(const uint16_t *of, int lane, int edge, int term,
+                                unsigned (&to)[1][4])
     {
         const int line = TURNED ? term + lane % 8 + lane / 16 * 8 : edge + lane % 16;
-        const int chunk = TURNED ? edge / CORE_CHUNK + lane / 8 % 2 : term / CORE_CHUNK + lane / 16;
-        ls_gpu_read_eights<TURNED>(of + place(line, chunk), to);
+        const int first = TURNED ? edge + lane / 8 % 2 * 8 : term + lane / 16 * 8;
+        ls_gpu_read_eights<TURNED>(of + place(line, first), to[0]);
+    }
+
+    template <bool TURNED, int PARTS>
+    __device__ static void read(const float *of, int lane, int edge, int term,
+                                unsigned (&to)[PARTS][4])
+    {
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            const int e = edge + lane / 4 + i % 2 * 8, t = term + i / 2 * 8 + lane % 4 * 2;
+            ls_gpu_pack<float, 2> two;
+            if (TURNED)
+                two = {{of[place(t, e)], of[place(t + 1, e)]}};
+            else
+                two = *(const ls_gpu_pack<float, 2> *)(of + place(e, t));
+            split_pair(two, i, to);
+        }
     }
 };
 
@@ -99,106 +155,120 @@ __device__ static inline int core_column(int lane, int eight)
     return eight * 8 + lane % 4 * 2;
 }
 
-typedef unsigned core_split[CORE_PARTS][4];
-
-/* Two neighbours of a row as elements `i` of a left factor, each as the sum of three numbers of 8
- * bits: the upper bits first. What is not finite ends as NaN. */
-__device__ static inline void split_pair(ls_gpu_pack<float, 2> of, int i, core_split &to)
+/* sum += a b of 16 terms and 16 columns: the lower parts first. */
+template <int A, int B>
+__device__ static inline void multiply_parts(const unsigned (&a)[A][4], const unsigned (&b)[B][4],
+                                             float (&left)[4], float (&right)[4])
 {
 #pragma unroll
-    for (int p = 0; p < CORE_PARTS; p++) {
-        const uint32_t first = ls_bits_of_float(of.element[0]) & 0xffff0000u;
-        const uint32_t second = ls_bits_of_float(of.element[1]) & 0xffff0000u;
-        to[p][i] = first >> 16 | second;
-        of.element[0] -= ls_float_of_bits(first), of.element[1] -= ls_float_of_bits(second);
-    }
+    for (int last = (A > B ? A : B) - 1; last >= 0; last--)
+#pragma unroll
+        for (int i = last; i >= 0; i--)
+            if (i < A && last - i < B) {
+                ls_gpu_multiply_bf16(a[i], b[last - i][0], b[last - i][2], left);
+                ls_gpu_multiply_bf16(a[i], b[last - i][1], b[last - i][3], right);
+            }
 }
 
-/* sum += a b, of 16 columns: the lower bits first. */
-__device__ static inline void add_split(const core_split &a, const unsigned (&b)[4],
+/* sum += a b of `count` units of terms from `term` on, and 16 columns from `edge` on. */
+template <typename N, int WIDTH, bool TURNED, int UNITS, int PARTS>
+__device__ static inline void add_terms(const unsigned (&a)[UNITS][PARTS][4], int count, int lane,
+                                        const typename N::T *b, int edge, int term,
                                         float (&left)[4], float (&right)[4])
 {
+    float part[2][4] = {};
 #pragma unroll
-    for (int p = CORE_PARTS - 1; p >= 0; p--) {
-        ls_gpu_multiply_bf16(a[p], b[0], b[2], left);
-        ls_gpu_multiply_bf16(a[p], b[1], b[3], right);
+    for (int u = 0; u < UNITS; u++) {
+        unsigned column[N::PARTS][4];
+        if (u >= count)
+            continue;
+        core_tile<N, WIDTH>::template read<TURNED>(b, lane, edge, term + u * CORE_UNIT, column);
+        multiply_parts(a[u], column, part[0], part[1]);
     }
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+        left[i] += part[0][i], right[i] += part[1][i];
 }
 
 /* sum += a b, where a has a warp's rows and COUNT columns, and b lies in shared memory, a line
  * for each of these columns; `units` of channels. */
-template <int WIDTH, int COUNT>
-__device__ static inline void add_positions(const core_part<COUNT> &a, const uint16_t *b, int units,
-                                            core_part<WIDTH> &sum)
+template <typename N, int WIDTH, int COUNT>
+__device__ static inline void add_positions(const core_part<COUNT> &a, const typename N::T *b,
+                                            int units, core_part<WIDTH> &sum)
 {
+    enum { UNITS = N::UNITS };
     const int lane = core_lane();
 #pragma unroll
-    for (int t = 0; t < COUNT / CORE_UNIT; t++) {
-        core_split parts;
+    for (int t = 0; t < COUNT / CORE_UNIT; t += UNITS) {
+        unsigned parts[UNITS][N::SHARE_PARTS][4];
 #pragma unroll
-        for (int i = 0; i < 4; i++) {
+        for (int i = 0; i < 4 * UNITS; i++) {
             const float *const two = a.of[2 * t + i / 2] + i % 2 * 2;
-            split_pair({{two[0], two[1]}}, i, parts);
+            split_pair({{two[0], two[1]}}, i % 4, parts[i / 4]);
         }
 #pragma unroll
-        for (int u = 0; u < WIDTH / CORE_UNIT; u++) {
-            unsigned column[4];
-            if (u >= units)
-                continue;
-            core_tile<WIDTH>::template read<true>(b, lane, u * CORE_UNIT, t * CORE_UNIT, column);
-            add_split(parts, column, sum.of[2 * u], sum.of[2 * u + 1]);
-        }
+        for (int u = 0; u < WIDTH / CORE_UNIT; u++)
+            if (u < units)
+                add_terms<N, WIDTH, true>(parts, UNITS, lane, b, u * CORE_UNIT, t * CORE_UNIT,
+                                          sum.of[2 * u], sum.of[2 * u + 1]);
     }
 }
 
-/* sum += a b^T for one unit of channels: b's lines are the COUNT columns. */
-template <int WIDTH, int COUNT>
-__device__ static inline void add_unit(const unsigned (&a)[4], int lane, const uint16_t *b,
-                                       int unit, core_part<COUNT> &sum)
-{
-#pragma unroll
-    for (int e = 0; e < COUNT / CORE_UNIT; e++) {
-        unsigned column[4];
-        core_tile<WIDTH>::template read<false>(b, lane, e * CORE_UNIT, unit * CORE_UNIT, column);
-        ls_gpu_multiply_bf16(a, column[0], column[2], sum.of[2 * e]);
-        ls_gpu_multiply_bf16(a, column[1], column[3], sum.of[2 * e + 1]);
-    }
-}
-
-/* sum += a b^T over `units` of channels, for 16 lines of a from `row` on. */
-template <int WIDTH, int COUNT>
-__device__ static inline void add_channels(const uint16_t *a, int row, const uint16_t *b, int units,
-                                           core_part<COUNT> &sum)
+/* sum += a b^T over `units` of channels, for 16 lines of a from `row` on; b's lines are the COUNT
+ * columns. */
+template <typename N, int WIDTH, int COUNT>
+__device__ static inline void add_channels(const typename N::T *a, int row, const typename N::T *b,
+                                           int units, core_part<COUNT> &sum)
 {
     const int lane = core_lane();
 #pragma unroll 1
-    for (int u = 0; u < units; u++) {
-        unsigned own[4];
-        core_tile<WIDTH>::template read<false>(a, lane, row, u * CORE_UNIT, own);
-        add_unit<WIDTH>(own, lane, b, u, sum);
+    for (int u = 0; u < units; u += CORE_UNITS) {
+        unsigned own[CORE_UNITS][N::PARTS][4] = {};
+#pragma unroll
+        for (int i = 0; i < CORE_UNITS; i++)
+            if (u + i < units)
+                core_tile<N, WIDTH>::template read<false>(a, lane, row, (u + i) * CORE_UNIT,
+                                                          own[i]);
+#pragma unroll
+        for (int e = 0; e < COUNT / CORE_UNIT; e++)
+            add_terms<N, WIDTH, false>(own, units - u, lane, b, e * CORE_UNIT, u * CORE_UNIT,
+                                       sum.of[2 * e], sum.of[2 * e + 1]);
     }
 }
 
 /* Rows of the head from `position` on of an array of rows of `stride`, at `offset` in each. */
-__device__ static inline stored_rows stored_rows_of(const attention_place &p, const void *array,
-                                                    int stride, int offset, int position)
+template <typename T>
+__device__ static inline core_rows<T> core_rows_of(const attention_place &p, const void *array,
+                                                   int stride, int offset, int position)
 {
-    return {(const uint16_t *)array + (p.start + position) * stride + (p.offset + offset), stride,
+    return {(const T *)array + (p.start + position) * stride + (p.offset + offset), stride,
             p.T - position};
 }
 
 /* q, k or v (0, 1, 2). */
-__device__ static inline stored_rows stored_qkv(const attention_place &p, const void *qkv,
-                                                int which, int position)
+template <typename T>
+__device__ static inline core_rows<T> core_qkv(const attention_place &p, const void *qkv, int which,
+                                               int position)
 {
-    return stored_rows_of(p, qkv, 3 * p.C, which * p.C, position);
+    return core_rows_of<T>(p, qkv, 3 * p.C, which * p.C, position);
 }
 
-/* Rounds a warp's rows, times `factor` of each half of them, and writes them. */
-template <int WIDTH, bool PACKED>
-__device__ static inline void put_rounded(const attention_place &p, void *array, int stride,
-                                          int offset, const core_part<WIDTH> &value,
-                                          const float (&factor)[2])
+/* An element that has this value. */
+template <typename T> __device__ static inline T element_of(float value)
+{
+    return value;
+}
+
+template <> __device__ inline uint16_t element_of<uint16_t>(float value)
+{
+    return ls_bf16_of_float(value);
+}
+
+/* Writes a warp's rows, times `factor` of each half of them. */
+template <typename T, int WIDTH, bool PACKED>
+__device__ static inline void put_rows(const attention_place &p, void *array, int stride,
+                                       int offset, const core_part<WIDTH> &value,
+                                       const float (&factor)[2])
 {
     const int lane = core_lane();
 #pragma unroll
@@ -206,18 +276,17 @@ __device__ static inline void put_rounded(const attention_place &p, void *array,
         const int position = p.position + core_row(lane, half);
         if (position >= p.T)
             continue;
-        uint16_t *const row =
-            (uint16_t *)array + (p.start + position) * stride + (p.offset + offset);
+        T *const row = (T *)array + (p.start + position) * stride + (p.offset + offset);
 #pragma unroll
         for (int j = 0; j < WIDTH / 8; j++) {
             const int channel = core_column(lane, j);
-            ls_gpu_pack<uint16_t, 2> two;
+            ls_gpu_pack<T, 2> two;
 #pragma unroll
             for (int e = 0; e < 2; e++)
-                two.element[e] = ls_bf16_of_float(value.of[j][2 * half + e] * factor[half]);
+                two.element[e] = element_of<T>(value.of[j][2 * half + e] * factor[half]);
             if (PACKED) {
                 if (channel < p.d)
-                    *(ls_gpu_pack<uint16_t, 2> *)(row + channel) = two;
+                    *(ls_gpu_pack<T, 2> *)(row + channel) = two;
             } else
 #pragma unroll
                 for (int e = 0; e < 2; e++)
@@ -233,8 +302,22 @@ __device__ static inline int units_of(const attention_place &p)
 }
 
 /* Whether 16 bytes of rows of a head can be accessed at a time. */
-static bool has_chunks(const ls_attention_shape *s, const void *array)
+static bool has_chunks(const ls_attention_shape *s, bool stored, const void *array)
 {
-    return s->width / s->heads % CORE_CHUNK == 0 &&
-           (uintptr_t)array % (CORE_CHUNK * sizeof(uint16_t)) == 0;
+    const int64_t chunk = stored ? (int64_t)core_stored::CHUNK : (int64_t)core_float32::CHUNK;
+    return s->width / s->heads % chunk == 0 && (uintptr_t)array % CORE_BYTES == 0;
+}
+
+/* The kernels of each kind of elements, of which CORE_KERNEL(N, WIDTH, PACKED) is one. */
+#define CORE_KERNELS(CORE_KERNEL)                                                                  \
+    CORE_KERNEL(core_stored, EDGE, false), CORE_KERNEL(core_stored, EDGE, true),                   \
+        CORE_KERNEL(core_stored, 2 * EDGE, false), CORE_KERNEL(core_stored, 2 * EDGE, true),       \
+        CORE_KERNEL(core_tf32, EDGE, false), CORE_KERNEL(core_tf32, EDGE, true),                   \
+        CORE_KERNEL(core_float32, EDGE, false), CORE_KERNEL(core_float32, EDGE, true)
+
+/* The place among them. */
+static int core_kernel(const ls_attention_shape *s, bool stored, bool tf32, bool packed)
+{
+    const int kind = !stored ? tf32 ? 2 : 3 : s->width / s->heads > EDGE;
+    return 2 * kind + packed;
 }

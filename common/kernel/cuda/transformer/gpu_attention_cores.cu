@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Causal attention of values stored in bfloat16 (kernel_transformer.h has the formulas) on tensor
- * cores, for heads of up to LS_GPU_ATTENTION_BF16 channels; not yet run on a GPU. A block visits
- * the keys up to its queries in tiles of 64, with largest score and sum so far; one of keys and
- * values is copied while the other is multiplied. A result depends on its own head, T and d only.
+ * Causal attention on tensor cores (kernel_transformer.h has the formulas); not yet run on a GPU. A
+ * block visits the keys up to its queries in tiles of 64, with largest score and sum so far; one of
+ * keys and values is copied while the other is multiplied. A result depends on its own head, T and
+ * d only.
  */
 #include "common/kernel/cuda/transformer/gpu_attention_cores.cuh"
 
@@ -54,38 +54,29 @@ __device__ static inline void take_shares(float scale, core_part<EDGE> &score, c
     }
 }
 
-template <int WIDTH> struct core_pair {
-    alignas(16) uint16_t keys[EDGE * WIDTH], values[EDGE * WIDTH];
+template <typename T, int WIDTH> struct core_space {
+    alignas(CORE_BYTES) T queries[EDGE * WIDTH], keys[EDGE * WIDTH], values[EDGE * WIDTH];
 };
 
-template <int WIDTH, bool PACKED>
+template <typename N, int WIDTH, bool PACKED>
 __global__ static void __launch_bounds__(CORE_THREADS, WIDTH == EDGE ? 3 : 2)
-    attention_bf16_kernel(ls_attention_forward_args a, float scale)
+    attention_cores_kernel(ls_attention_forward_args a, float scale)
 {
-    typedef core_tile<WIDTH> tile_of;
-    __shared__ core_pair<WIDTH> s;
+    typedef typename N::T T;
+    typedef core_tile<N, WIDTH> tile_of;
+    __shared__ core_space<T, WIDTH> s;
     const attention_place p = place_of(a.shape, scale, blockIdx.x, 1, true); /* most keys first */
     const int units = units_of(p), lane = core_lane();
-    unsigned queries[WIDTH / CORE_UNIT][4] = {};
     core_running of = {{-INFINITY, -INFINITY}, {0, 0}};
     core_part<WIDTH> y = {};
-    tile_of::template copy<EDGE, PACKED>(stored_qkv(p, a.qkv, 0, p.position), p.d, s.values);
-    tile_of::template copy<EDGE, PACKED>(stored_qkv(p, a.qkv, 1, 0), p.d, s.keys);
-    ls_gpu_await_copies();
-    __syncthreads();
-#pragma unroll
-    for (int u = 0; u < WIDTH / CORE_UNIT; u++)
-        if (u < units)
-            tile_of::template read<false>(s.values, lane, warp_row(), u * CORE_UNIT, queries[u]);
+    tile_of::template copy<EDGE, PACKED>(core_qkv<T>(p, a.qkv, 0, p.position), p.d, s.queries);
+    tile_of::template copy<EDGE, PACKED>(core_qkv<T>(p, a.qkv, 1, 0), p.d, s.keys);
     for (int key = 0; key <= p.position; key += EDGE) {
         core_part<EDGE> score = {};
         ls_gpu_await_copies();
-        __syncthreads(); /* the keys are there; what was in place of the values has been read */
-        tile_of::template copy<EDGE, PACKED>(stored_qkv(p, a.qkv, 2, key), p.d, s.values);
-#pragma unroll
-        for (int u = 0; u < WIDTH / CORE_UNIT; u++)
-            if (u < units)
-                add_unit<WIDTH>(queries[u], lane, s.keys, u, score);
+        __syncthreads(); /* the keys are there, the last values have been read */
+        tile_of::template copy<EDGE, PACKED>(core_qkv<T>(p, a.qkv, 2, key), p.d, s.values);
+        add_channels<N, WIDTH>(s.queries, warp_row(), s.keys, units, score);
         if (key == p.position)
 #pragma unroll
             for (int i = 0; i < EDGE / 2; i++)
@@ -95,8 +86,8 @@ __global__ static void __launch_bounds__(CORE_THREADS, WIDTH == EDGE ? 3 : 2)
         ls_gpu_await_copies();
         __syncthreads(); /* the values are there, the keys have been read */
         if (key < p.position)
-            tile_of::template copy<EDGE, PACKED>(stored_qkv(p, a.qkv, 1, key + EDGE), p.d, s.keys);
-        add_positions(score, s.values, units, y);
+            tile_of::template copy<EDGE, PACKED>(core_qkv<T>(p, a.qkv, 1, key + EDGE), p.d, s.keys);
+        add_positions<N>(score, s.values, units, y);
     }
     float inverse[2];
 #pragma unroll
@@ -108,26 +99,26 @@ __global__ static void __launch_bounds__(CORE_THREADS, WIDTH == EDGE ? 3 : 2)
                 of.largest[half] * scale + (float)ls_log_element(sum);
         inverse[half] = 1 / sum;
     }
-    put_rounded<WIDTH, PACKED>(p, a.y, p.C, 0, y, inverse);
+    put_rows<T, WIDTH, PACKED>(p, a.y, p.C, 0, y, inverse);
 }
 
-int ls_gpu_attention_bf16_forward(void *stream, const ls_attention_forward_args *args)
+#define FORWARD_KERNEL(N, WIDTH, PACKED) attention_cores_kernel<N, WIDTH, PACKED>
+
+int ls_gpu_attention_cores_forward(void *stream, const ls_attention_forward_args *args, bool tf32)
 {
-    static void (*const kernels[])(ls_attention_forward_args, float) = {
-        attention_bf16_kernel<EDGE, false>, attention_bf16_kernel<EDGE, true>,
-        attention_bf16_kernel<2 * EDGE, false>, attention_bf16_kernel<2 * EDGE, true>};
+    static void (*const kernels[])(ls_attention_forward_args,
+                                   float) = {CORE_KERNELS(FORWARD_KERNEL)};
     const ls_attention_shape *s = &args->shape;
     const int64_t blocks = s->rows * s->heads * attention_tiles(s);
-    const bool packed = has_chunks(s, args->qkv) && has_chunks(s, args->y);
+    const bool packed =
+        has_chunks(s, args->stored, args->qkv) && has_chunks(s, args->stored, args->y);
     return blocks ? ls_gpu_launch(stream, (unsigned)blocks, CORE_THREADS,
-                                  kernels[2 * (s->width / s->heads > EDGE) + packed], *args,
+                                  kernels[core_kernel(s, args->stored, tf32, packed)], *args,
                                   score_scale(s))
                   : 0;
 }
 
-int ls_gpu_load_attention_bf16(void)
+int ls_gpu_load_attention_cores(void)
 {
-    return ls_gpu_load(attention_bf16_kernel<EDGE, false>, attention_bf16_kernel<EDGE, true>,
-                       attention_bf16_kernel<2 * EDGE, false>,
-                       attention_bf16_kernel<2 * EDGE, true>);
+    return ls_gpu_load(CORE_KERNELS(FORWARD_KERNEL));
 }

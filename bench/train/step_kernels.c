@@ -39,9 +39,15 @@ static void note_bf16(json_t *kernels)
 {
     const char *library = json_string_value(json_object_get(kernels, "library"));
     const char *product = json_string_value(json_object_get(kernels, "bf16_product"));
+    const char *attention = json_string_value(json_object_get(kernels, "attention_forward"));
     char text[JOINED + 64] = "by float32";
-    if (product)
-        snprintf(text, sizeof text, "%.*s(%s)", (int)strcspn(library, "("), library, product);
+    if (!product && attention && strcmp(attention, "tiles") == 0)
+        product = "attention";
+    if (product) {
+        const size_t length = strcspn(library, "(");
+        snprintf(text, sizeof text, "%.*s%s(%s)", (int)length, library, library[length] ? "" : " ",
+                 product);
+    }
     json_object_set_new(kernels, "bf16", json_string(text));
 }
 

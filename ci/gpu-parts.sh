@@ -246,6 +246,7 @@ twin-lstm --model twin-lstm:64 --data synthetic:2048 $gate
 gpt-small --model gpt:6-6-384-256-256 --batch 64 --data synthetic $gate
 gpt --model gpt:12-12-768-1024-50257 --batch 4 --data synthetic:64 --gate-steps 0
 gpt-bf16 --model gpt:12-12-768-1024-50257 --batch 4 --data synthetic:64 --precision bf16 --gate-steps 0
+gpt-tf32 --model gpt:12-12-768-1024-50257 --batch 4 --data synthetic:64 --math tf32 --gate-steps 0
 mlp-large --model mlp:784-4096-4096-10 --batch 8192 --data $(images) $gate
 mlp-large-tf32 --model mlp:784-4096-4096-10 --batch 8192 --math tf32 --data $(images) $gate
 mlp-large-bf16 --model mlp:784-4096-4096-10 --batch 8192 --precision bf16 --data $(images) $gate
@@ -402,6 +403,7 @@ bf16-schedules $gpt $two --strategy pipeline --precision bf16 --pipeline-schedul
 elastic-hybrid $mlp --devices 4 --strategy hybrid --hybrid-inner pipeline --elastic leave=1:1,join=1:2
 outer-bf16 $mlp $two --strategy local-sgd --local-sgd-every 2 --local-sgd-outer sgd:lr=1 --precision bf16
 END
+  [ "$kind" = cpu ] || echo "tf32 $gpt $two --strategy mirrored --math tf32 --reduce exact"
 }
 
 part_features() {
@@ -508,6 +510,7 @@ part_peers-bf16() { peers --precision bf16 --rounds "$(pick 1 2)" --file "$out/p
 part_warm-peers() {
   until [ -x "$program" ]; do sleep 1; done
   peers --build --file "$out/peers.built"
+  peers --build --precision bf16 --file "$out/peers-bf16.built"
 }
 
 peers() {
@@ -556,10 +559,11 @@ cnn 256
 mlp:784-4096-4096-10 8192
 gpt:12-12-768-1024-50257 4
 gpt:12-12-768-1024-50257 4 --precision bf16
+gpt:12-12-768-1024-50257 4 --math tf32
 gpt:12-12-768-1024-50257 16
 gpt:12-12-768-1024-50257 16 --precision bf16
 END
-  grep -H attention "$out"/kernels/gpt-12-*.txt || true # in float32, and of stored values on tensor cores
+  grep -H attention "$out"/kernels/gpt-12-*.txt || true
   [ -z "$failed" ] || broken "no times of:$failed"
 }
 
@@ -633,6 +637,22 @@ judge_sanitized() {
   done
   [ -z "$failed" ] || broken "errors (see sanitized/):$failed"
   after_limits "${slow# }"
+}
+
+# What a GPU runner's gate says of a program beside itself (ci/action).
+part_gate() {
+  local code=0
+  [ -z "$rehearse" ] || left_out "test_fake_action rehearses it"
+  "$program" regress "$program" "$program" --model cnn --data "$(images)" --devices gpu:0 --steps 300 --threshold 5% --max-time 45s || code=$?
+  [ "$code" -ne 4 ] || after_limits "undecided after 45 s"
+  [ "$code" -eq 0 ] || broken "the same program, and yet status $code"
+}
+
+# Several GPUs, and processes on them.
+part_several() {
+  [ -z "$rehearse" ] || left_out "test_fake_nccl_mpi rehearses it"
+  [ "$(nvidia-smi -L | grep -c '^GPU ')" -gt 1 ] || left_out "one GPU is here"
+  bash ci/several-gpus.sh "$program" || broken "see WRONG in several.log"
 }
 
 # All of a tool's programs but that of products, whose races take longest to look for.

@@ -26,8 +26,8 @@
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 # part=the most seconds that it may take
-parts=(machine=20 build=180 devices=20 smoke=90 tests=120 features=150 products=150 compare=30 peers=240 peers-bf16=180
-  bench=90 verify-first=90 memcheck=100 kernels=90 racecheck=150 verify=240 micro=60 memory=30)
+parts=(machine=20 build=180 devices=20 smoke=90 tests=120 compare=30 features=150 peers=240 peers-bf16=180 kernels=90
+  bench=90 products=150 verify-first=90 memcheck=100 racecheck=150 gate=60 verify=240 micro=60 memory=30 several=120)
 declare -A limits=()
 for part in "${parts[@]}"; do limits[${part%=*}]=${part#*=}; done
 parts=("${parts[@]%=*}")
@@ -318,7 +318,7 @@ if [ -z "$rehearse" ]; then
 fi
 
 for name in $(in_order); do
-  [[ $name != bench && $name != peers* ]] || end_helpers
+  [[ ! $name =~ ^(peers|kernels|bench|gate) ]] || end_helpers
   if [ -n "$missing" ]; then
     keep "$name" failed 0 "the part '$missing' failed"
     continue

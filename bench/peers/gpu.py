@@ -17,6 +17,7 @@ import datetime
 import importlib.util
 import os
 import pathlib
+import statistics
 import sys
 import tempfile
 import time
@@ -76,7 +77,7 @@ class Turns:
         self.comparison, self.rounds, self.count = comparison, rounds, arguments.rounds
         self.precision = ("--precision", arguments.precision)
         self.model, self.batch, self.steps = case
-        self.differences, self.failed = {}, set()
+        self.differences, self.failed, self.rates = {}, set(), {}
 
     def key(self, name):
         """The key of a turn."""
@@ -140,6 +141,7 @@ class Turns:
         blocks = self.attempt(name, turn, call) if turn in self.lacks(name) else None
         if blocks:
             more = {"difference": self.differences[name]} if name in self.differences else {}
+            more |= self.rates if name == "lockstep" else {}
             self.rounds.add(self.key(name), turn, blocks, steps=self.steps, **more)
 
     def run(self, peers):
@@ -150,10 +152,19 @@ class Turns:
         runners.say(f"{self.model}, batch {self.batch}")
         peers = self.prepare(peers)
         for turn in range(1, self.count + 1):
-            self.take("lockstep", turn, lambda: self.comparison.lockstep.blocks(
-                self.model, self.batch, self.steps, self.options(), ("--devices", "1"), apart=self.model in LARGE))
+            self.take("lockstep", turn, self.timed_lockstep)
             for peer in peers:
                 self.take(peer.name, turn, lambda p=peer: self.timed(p))
+
+    def timed_lockstep(self):
+        """lockstep's turn; notes its rate, and what that is of its roof."""
+        rows = self.comparison.lockstep.block_rows(
+            self.model, self.batch, self.steps, self.options(), ("--devices", "1"), apart=self.model in LARGE)
+        times = [row["time"] for row in rows if "mfu" in row["time"]]
+        if times:
+            self.rates = {"mfu": statistics.median(time["mfu"] for time in times),
+                          "gflops": statistics.median(time["mfu"] * time["roof_gflops"] for time in times)}
+        return [runners.mean_step(row) for row in rows]
 
     def timed(self, peer):
         """A peer's turn."""

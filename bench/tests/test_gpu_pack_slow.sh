@@ -38,7 +38,7 @@ bare bash /packed/ci/gpu.sh --rehearse /out >out 2>err || code=$?
 expect "status 0" [ "$code" -eq 0 ]
 expect "two files" [ "$(ls "$root/out")" = $'SUMMARY.md\nresults.tar.gz' ]
 summary=$root/out/SUMMARY.md
-expect "no part failed" grep -q '^0 of 18 parts failed' "$summary"
+expect "no part failed" grep -q '^0 of 20 parts failed' "$summary"
 expect "it was built there" grep -Eq '^\| build \| ok \| [1-9]' "$summary"
 expect "of this commit" grep -q "^  commit  *$(head -n 1 packed/packed/commit)" "$summary"
 expect "the gate" grep -Eq '^- Gate: ([0-9]+) of \1 cases equal' "$summary"

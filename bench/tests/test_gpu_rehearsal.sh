@@ -25,9 +25,9 @@ expect "all parts: status 0" [ "$code" -eq 0 ]
 expect "two files, and no more" [ "$(ls all)" = $'SUMMARY.md\nresults.tar.gz' ]
 expect "both are small" [ "$(cat all/* | wc -c)" -lt 1000000 ]
 mkdir kept && tar -C kept -xzf all/results.tar.gz
-expect "a state for each part" [ "$(cat kept/*.state | wc -l)" -eq 18 ]
-expect "one is left out, with its reason" [ "$(grep -hv '^ok' kept/{[!p],pr}*.state | cut -f 1,3)" = \
-    $'left-out\tnothing of a rehearsal runs on a GPU' ]
+expect "a state for each part" [ "$(cat kept/*.state | wc -l)" -eq 20 ]
+expect "three are left out, with their reasons" [ "$(grep -hv '^ok' kept/{[!p],pr}*.state | cut -f 1,3)" = \
+    $'left-out\ttest_fake_action rehearses it\nleft-out\tnothing of a rehearsal runs on a GPU\nleft-out\ttest_fake_nccl_mpi rehearses it' ]
 expect "peers too, where they are not here" [ "$(grep -cE \
     '^(ok|left-out.*neither PyTorch nor JAX, with numpy, in this python3$)' kept/peers*.state)" = $'kept/peers-bf16.state:1\nkept/peers.state:1' ]
 expect "the commit is said" grep -Eqx '[0-9a-f]{12}([+][0-9a-f]{8})?|unknown' kept/sources

@@ -114,17 +114,27 @@ python3 - >turns/peers.jsonl <<'P'
 import json
 print(json.dumps({"machine": {}}))
 for name, blocks in (("lockstep", [2.0, 1.0, 3.0]), ("torch-cuda", [9.0]), ("jax-cuda", [5.0, 5.0])):
-    print(json.dumps({"model": "cnn", "batch": 256, "name": name, "round": 1, "blocks_ms": blocks, "difference": 1e-6}))
+    print(json.dumps({"model": "cnn", "batch": 256, "name": name, "round": 1, "blocks_ms": blocks, "difference": 1e-6,
+                      "gflops": 30000, "mfu": 0.5}))
 for name, ms in (("lockstep", 2.0), ("torch-cuda", 2.4)):
     print(json.dumps({"model": "cifar10", "batch": 128, "name": name, "round": 1, "blocks_ms": [ms]}))
 print(json.dumps({"model": "cnn", "batch": 256, "name": "torch-graph-cuda", "round": 1, "error": "out of words"}))
 P
+python3 - >turns/peers-bf16.jsonl <<'P'
+import json
+for name, ms in (("lockstep", 20.0), ("torch-autocast-cuda", 15.0), ("torch-compile-autocast-cuda", 22.0)):
+    print(json.dumps({"model": "gpt:12-12-768-1024-50257", "batch": 16, "name": name, "round": 1, "blocks_ms": [ms],
+                      "gflops": 494750, "mfu": 9.5}))
+P
+echo '0, NVIDIA H200, 143771 MiB' >turns/machine.log
 printf '{"cut' >>turns/peers.jsonl # truncated by the end of a session
 echo '{"case": {}, "result": {}}' >turns/verify.jsonl
 python3 -B "$SOURCE_DIR/ci/gpu_summary.py" turns peers >out
 expect "a section that cannot be summed up is named, and alone" grep -q '^Could not be summed up: KeyError' out
-expect "peers: the ratio comes first" grep -q '^- cnn, batch 256: 2 ms; the fastest peer, jax-cuda, takes 2.50 times' out
-expect "peers: and what it should be" grep -q '^- cifar10, .* takes 1.20 times as long (at least 1.3 wanted: MISSED)' out
+expect "peers: the fastest" grep -q '^| cnn | 256 | 2 | 30 | 0.50 | jax-cuda | 2.50 |  | as measured |$' out
+expect "peers: what it should be" grep -q '^| cifar10 | 128 | 2 |  |  | torch-cuda | 1.20 | 1.3 of the fastest | MISSED: 1.20 |$' out
+expect "peers: another peer's target, of the sheet's peak" grep -q \
+    '^| gpt.*, bf16 | 16 | 20 | 495 | 0.50 | torch-autocast-cuda | 0.75 | 1 of torch-compile | reached |$' out
 expect "peers: who failed is named" grep -q '^| torch-graph-cuda | failed | out of words |$' out
 
 # What a test reports about both implementations of convolutions: which is faster, which is wrong.

@@ -26,7 +26,7 @@
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 # part=the most seconds that it may take
-parts=(machine=20 build=180 devices=20 smoke=90 tests=120 compare=30 features=150 peers=240 peers-bf16=180 kernels=90
+parts=(machine=20 build=180 devices=20 smoke=120 tests=120 compare=30 features=150 peers=240 peers-bf16=180 kernels=90
   bench=90 products=150 verify-first=90 memcheck=100 racecheck=150 gate=60 verify=240 micro=60 memory=30 several=120)
 declare -A limits=()
 for part in "${parts[@]}"; do limits[${part%=*}]=${part#*=}; done

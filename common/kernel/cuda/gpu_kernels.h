@@ -373,6 +373,8 @@ size_t ls_gpu_layer_norm_arrivals(int64_t width);
 int ls_gpu_layer_norm_backward(void *stream, const ls_layer_norm_backward_args *args,
                                const ls_gpu_parts *parts);
 int ls_gpu_attention_forward(void *stream, const ls_attention_forward_args *args);
+/** of_rows[B,H,T] = dy y, the term of each row. */
+int ls_gpu_attention_rows(void *stream, const ls_attention_backward_args *args, float *of_rows);
 /** `of_rows`: memory, [B,H,T]. */
 int ls_gpu_attention_backward(void *stream, const ls_attention_backward_args *args, float *of_rows);
 

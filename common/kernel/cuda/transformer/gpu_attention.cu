@@ -350,13 +350,64 @@ __global__ static void __launch_bounds__(TILE_THREADS, BACK_AT_A_TIME)
                                  place_of(a.shape, scale, blockIdx.x - tiles, chunks, true), s);
 }
 
+/* ---- Row terms --------------------------------------------------------------------------- */
+
+enum { SUM_LANES = 16 };
+
+__device__ static inline float widened(float value)
+{
+    return value;
+}
+
+__device__ static inline float widened(uint16_t value)
+{
+    return ls_float_of_bf16(value);
+}
+
+/* of_rows[head, position] = dy y, a sum over the head's channels: by 16 neighbouring threads,
+ * channel c in thread c % 16, folded by halves. */
+template <typename T>
+__global__ static void __launch_bounds__(LS_GPU_THREADS)
+    row_products_kernel(ls_attention_backward_args a, float *of_rows)
+{
+    const ls_attention_shape &s = a.shape;
+    const int64_t d = s.width / s.heads, count = s.rows * s.heads * s.steps;
+    const int64_t rows_of_block = LS_GPU_THREADS / SUM_LANES;
+    for (int64_t first = blockIdx.x * rows_of_block; first < count;
+         first += gridDim.x * rows_of_block) { /* equal iterations in all threads */
+        const int64_t i = first + threadIdx.x / SUM_LANES, head = ls_gpu_divide(i, s.steps);
+        const int64_t row = ls_gpu_divide(head, s.heads);
+        const int64_t at =
+            (row * s.steps + i - head * s.steps) * s.width + (head - row * s.heads) * d;
+        float sum = 0;
+        for (int64_t c = threadIdx.x % SUM_LANES; c < d && i < count; c += SUM_LANES)
+            sum += widened(((const T *)a.dy)[at + c]) * widened(((const T *)a.y)[at + c]);
+#pragma unroll
+        for (int half = SUM_LANES / 2; half; half /= 2)
+            sum += ls_gpu_exchange(sum, half);
+        if (i < count && threadIdx.x % SUM_LANES == 0)
+            of_rows[i] = sum;
+    }
+}
+
+int ls_gpu_attention_rows(void *stream, const ls_attention_backward_args *args, float *of_rows)
+{
+    const ls_attention_shape *s = &args->shape;
+    const unsigned blocks =
+        ls_gpu_blocks(s->rows * s->heads * s->steps, LS_GPU_THREADS / SUM_LANES);
+    return args->stored ? ls_gpu_launch(stream, blocks, LS_GPU_THREADS,
+                                        row_products_kernel<uint16_t>, *args, of_rows)
+                        : ls_gpu_launch(stream, blocks, LS_GPU_THREADS, row_products_kernel<float>,
+                                        *args, of_rows);
+}
+
 int ls_gpu_attention_backward(void *stream, const ls_attention_backward_args *args, float *of_rows)
 {
     const ls_attention_shape *s = &args->shape;
     const unsigned tiles = tile_blocks(s);
     if (!tiles)
         return 0;
-    const int error = launch_row_products<float>(stream, args, of_rows);
+    const int error = ls_gpu_attention_rows(stream, args, of_rows);
     const bool packed =
         is_packed(s, args->qkv) && is_packed(s, args->dy) && is_packed(s, args->dqkv);
     return error
@@ -369,5 +420,6 @@ int ls_gpu_attention_backward(void *stream, const ls_attention_backward_args *ar
 int ls_gpu_load_attention(void)
 {
     return ls_gpu_load(attention_kernel<true>, attention_kernel<false>, row_products_kernel<float>,
-                       attention_back_kernel<true>, attention_back_kernel<false>);
+                       row_products_kernel<uint16_t>, attention_back_kernel<true>,
+                       attention_back_kernel<false>);
 }

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* What kernels of causal attention share: which head and positions a block computes, powers, and
- * the gradient's row term. */
+/* What kernels of causal attention share: which head and positions a block computes, and powers. */
 #pragma once
 
 #include "common/base/bf16_inline.h"
 #include "common/kernel/cuda/gpu_kernels.h"
 #include "common/kernel/cuda/gpu_tiles.cuh"
 #include "common/kernel/element_inline.h"
-
-enum { SUM_LANES = 16 };
 
 /* 2^x for x of at most about 0: within 3 ulp; 0 below -126; NaN stays NaN. 2^x = 2^n e^(r ln 2), n
  * = x rounded (the number added leaves 127 + n in the low bits, a float's exponent), |r| <= 0.5;
@@ -68,50 +65,4 @@ static inline int64_t attention_tiles(const ls_attention_shape *s)
 static inline float score_scale(const ls_attention_shape *s)
 {
     return 1 / sqrtf((float)(s->width / s->heads));
-}
-
-__device__ static inline float widened(float value)
-{
-    return value;
-}
-
-__device__ static inline float widened(uint16_t value)
-{
-    return ls_float_of_bf16(value);
-}
-
-/* of_rows[head, position] = dy y, a sum over the head's channels: by 16 neighbouring threads,
- * channel c in thread c % 16, folded by halves. */
-template <typename T>
-__global__ static void __launch_bounds__(LS_GPU_THREADS)
-    row_products_kernel(ls_attention_backward_args a, float *of_rows)
-{
-    const ls_attention_shape &s = a.shape;
-    const int64_t d = s.width / s.heads, count = s.rows * s.heads * s.steps;
-    const int64_t rows_of_block = LS_GPU_THREADS / SUM_LANES;
-    for (int64_t first = blockIdx.x * rows_of_block; first < count;
-         first += gridDim.x * rows_of_block) { /* equal iterations in all threads */
-        const int64_t i = first + threadIdx.x / SUM_LANES, head = ls_gpu_divide(i, s.steps);
-        const int64_t row = ls_gpu_divide(head, s.heads);
-        const int64_t at =
-            (row * s.steps + i - head * s.steps) * s.width + (head - row * s.heads) * d;
-        float sum = 0;
-        for (int64_t c = threadIdx.x % SUM_LANES; c < d && i < count; c += SUM_LANES)
-            sum += widened(((const T *)a.dy)[at + c]) * widened(((const T *)a.y)[at + c]);
-#pragma unroll
-        for (int half = SUM_LANES / 2; half; half /= 2)
-            sum += ls_gpu_exchange(sum, half);
-        if (i < count && threadIdx.x % SUM_LANES == 0)
-            of_rows[i] = sum;
-    }
-}
-
-/* Launches it. */
-template <typename T>
-static int launch_row_products(void *stream, const ls_attention_backward_args *args, float *of_rows)
-{
-    const ls_attention_shape *s = &args->shape;
-    return ls_gpu_launch(stream,
-                         ls_gpu_blocks(s->rows * s->heads * s->steps, LS_GPU_THREADS / SUM_LANES),
-                         LS_GPU_THREADS, row_products_kernel<T>, *args, of_rows);
 }

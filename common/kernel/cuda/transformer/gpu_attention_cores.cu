@@ -102,12 +102,17 @@ __global__ static void __launch_bounds__(CORE_THREADS, WIDTH == EDGE ? 3 : 2)
     put_rows<T, WIDTH, PACKED>(p, a.y, p.C, 0, y, inverse);
 }
 
-#define FORWARD_KERNEL(N, WIDTH, PACKED) attention_cores_kernel<N, WIDTH, PACKED>
-
 int ls_gpu_attention_cores_forward(void *stream, const ls_attention_forward_args *args, bool tf32)
 {
     static void (*const kernels[])(ls_attention_forward_args,
-                                   float) = {CORE_KERNELS(FORWARD_KERNEL)};
+                                   float) = {attention_cores_kernel<core_stored, EDGE, false>,
+                                             attention_cores_kernel<core_stored, EDGE, true>,
+                                             attention_cores_kernel<core_stored, 2 * EDGE, false>,
+                                             attention_cores_kernel<core_stored, 2 * EDGE, true>,
+                                             attention_cores_kernel<core_tf32, EDGE, false>,
+                                             attention_cores_kernel<core_tf32, EDGE, true>,
+                                             attention_cores_kernel<core_float32, EDGE, false>,
+                                             attention_cores_kernel<core_float32, EDGE, true>};
     const ls_attention_shape *s = &args->shape;
     const int64_t blocks = s->rows * s->heads * attention_tiles(s);
     const bool packed =
@@ -120,5 +125,12 @@ int ls_gpu_attention_cores_forward(void *stream, const ls_attention_forward_args
 
 int ls_gpu_load_attention_cores(void)
 {
-    return ls_gpu_load(CORE_KERNELS(FORWARD_KERNEL));
+    return ls_gpu_load(attention_cores_kernel<core_stored, EDGE, false>,
+                       attention_cores_kernel<core_stored, EDGE, true>,
+                       attention_cores_kernel<core_stored, 2 * EDGE, false>,
+                       attention_cores_kernel<core_stored, 2 * EDGE, true>,
+                       attention_cores_kernel<core_tf32, EDGE, false>,
+                       attention_cores_kernel<core_tf32, EDGE, true>,
+                       attention_cores_kernel<core_float32, EDGE, false>,
+                       attention_cores_kernel<core_float32, EDGE, true>);
 }

@@ -308,14 +308,8 @@ static bool has_chunks(const ls_attention_shape *s, bool stored, const void *arr
     return s->width / s->heads % chunk == 0 && (uintptr_t)array % CORE_BYTES == 0;
 }
 
-/* The kernels of each kind of elements, of which CORE_KERNEL(N, WIDTH, PACKED) is one. */
-#define CORE_KERNELS(CORE_KERNEL)                                                                  \
-    CORE_KERNEL(core_stored, EDGE, false), CORE_KERNEL(core_stored, EDGE, true),                   \
-        CORE_KERNEL(core_stored, 2 * EDGE, false), CORE_KERNEL(core_stored, 2 * EDGE, true),       \
-        CORE_KERNEL(core_tf32, EDGE, false), CORE_KERNEL(core_tf32, EDGE, true),                   \
-        CORE_KERNEL(core_float32, EDGE, false), CORE_KERNEL(core_float32, EDGE, true)
-
-/* The place among them. */
+/* The place of a kernel among those of stored elements, stored ones of wide heads, TF32 and
+ * float32, each not packed and packed. */
 static int core_kernel(const ls_attention_shape *s, bool stored, bool tf32, bool packed)
 {
     const int kind = !stored ? tf32 ? 2 : 3 : s->width / s->heads > EDGE;

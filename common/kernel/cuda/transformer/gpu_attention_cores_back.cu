@@ -207,37 +207,49 @@ int64_t ls_gpu_attention_cores_parts(const ls_attention_shape *shape)
     return tiles < QUERY_PARTS ? tiles : (int64_t)QUERY_PARTS;
 }
 
-#define BACK_KERNEL(N, WIDTH, PACKED) attention_cores_back_kernel<N, WIDTH, PACKED>
-
 int ls_gpu_attention_cores_backward(void *stream, const ls_attention_backward_args *args,
                                     float *of_rows, float *parts, bool tf32)
 {
     static void (*const kernels[])(ls_attention_backward_args, float, const float *, float *,
-                                   int) = {CORE_KERNELS(BACK_KERNEL)};
+                                   int) = {
+        attention_cores_back_kernel<core_stored, EDGE, false>,
+        attention_cores_back_kernel<core_stored, EDGE, true>,
+        attention_cores_back_kernel<core_stored, 2 * EDGE, false>,
+        attention_cores_back_kernel<core_stored, 2 * EDGE, true>,
+        attention_cores_back_kernel<core_tf32, EDGE, false>,
+        attention_cores_back_kernel<core_tf32, EDGE, true>,
+        attention_cores_back_kernel<core_float32, EDGE, false>,
+        attention_cores_back_kernel<core_float32, EDGE, true>};
     const ls_attention_shape *s = &args->shape;
     const bool stored = args->stored;
     const int blocks = (int)ls_gpu_attention_cores_parts(s);
-    const int64_t all = s->rows * s->heads * blocks;
+    const int64_t all = s->rows * s->heads * blocks, count = s->rows * s->steps * s->width;
     const bool packed = has_chunks(s, stored, args->qkv) && has_chunks(s, stored, args->dy) &&
                         has_chunks(s, stored, args->dqkv);
     if (!all)
         return 0;
-    int error = (stored ? launch_row_products<uint16_t> : launch_row_products<float>)(stream, args,
-                                                                                      of_rows);
+    int error = ls_gpu_attention_rows(stream, args, of_rows);
     if (!error)
         error = ls_gpu_launch(stream, (unsigned)all, CORE_THREADS,
                               kernels[core_kernel(s, stored, tf32, packed)], *args, score_scale(s),
                               (const float *)of_rows, parts, blocks);
     return error ? error
-                 : ls_gpu_launch_over(stream, s->rows * s->steps * s->width, LS_GPU_THREADS,
-                                      stored ? add_query_parts_kernel<uint16_t>
-                                             : add_query_parts_kernel<float>,
-                                      *args, score_scale(s), (const float *)parts, blocks);
+           : stored
+               ? ls_gpu_launch_over(stream, count, LS_GPU_THREADS, add_query_parts_kernel<uint16_t>,
+                                    *args, score_scale(s), (const float *)parts, blocks)
+               : ls_gpu_launch_over(stream, count, LS_GPU_THREADS, add_query_parts_kernel<float>,
+                                    *args, score_scale(s), (const float *)parts, blocks);
 }
 
 int ls_gpu_load_attention_cores_back(void)
 {
-    return ls_gpu_load(row_products_kernel<uint16_t>, row_products_kernel<float>,
-                       CORE_KERNELS(BACK_KERNEL), add_query_parts_kernel<uint16_t>,
-                       add_query_parts_kernel<float>);
+    return ls_gpu_load(attention_cores_back_kernel<core_stored, EDGE, false>,
+                       attention_cores_back_kernel<core_stored, EDGE, true>,
+                       attention_cores_back_kernel<core_stored, 2 * EDGE, false>,
+                       attention_cores_back_kernel<core_stored, 2 * EDGE, true>,
+                       attention_cores_back_kernel<core_tf32, EDGE, false>,
+                       attention_cores_back_kernel<core_tf32, EDGE, true>,
+                       attention_cores_back_kernel<core_float32, EDGE, false>,
+                       attention_cores_back_kernel<core_float32, EDGE, true>,
+                       add_query_parts_kernel<uint16_t>, add_query_parts_kernel<float>);
 }

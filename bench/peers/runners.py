@@ -221,10 +221,9 @@ class Lockstep:
             "--seed", some, *gate, *options, processes=processes,
         )]
 
-    def blocks(self, model, batch, steps, options, place=("--devices", "cpu:0"), *, apart=False):
+    def blocks(self, model, batch, steps, options):
         """The mean step of each block of a turn, in ms."""
-        rows = self.block_rows(model, batch, steps, options, place, apart=apart)
-        return [mean_step(row) for row in rows]
+        return [mean_step(row) for row in self.block_rows(model, batch, steps, options)]
 
     def run(self, model, *options, place=("--devices", "cpu:0")):
         """Runs one case, of `single` unless place says where else; returns its row."""

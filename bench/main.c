@@ -213,7 +213,8 @@ static ls_status help(int argc, char **argv)
     if (argc == 2 && ls_manual_print(ls_output(), argv[1], commands, COMMAND_COUNT))
         return LS_OK;
     if (argc > 2)
-        return ls_fail(LS_CODE_USAGE, "argument", argv[2], "unexpected; lockstep help [COMMAND]");
+        return ls_fail(LS_CODE_USAGE, "argument", argv[2],
+                       "unexpected argument; use lockstep help COMMAND");
     const ls_command *command = argc > 1 ? find_command(argv[1]) : NULL;
     if (argc > 1 && !command)
         return refuse_command(argv[1]);
@@ -264,19 +265,21 @@ static ls_status check_launch(const ls_processes *processes, const char *command
         ls_clock_sleep(behind_ns);
     if (!ls_processes_built())
         return ls_fail(LS_CODE_MISSING, "MPI", command,
-                       "a launcher started %d ranks, and this build has no MPI to connect them; "
-                       "build with -DLOCKSTEP_MPI=ON, start without a launcher, or run each task "
-                       "alone by --launcher none",
+                       "a launcher started %d ranks, but this build has no MPI to connect these "
+                       "ranks; build with -DLOCKSTEP_MPI=ON, start without a launcher, or run each "
+                       "task alone with --launcher none",
                        size);
     snprintf(tasks, sizeof tasks, "%d tasks", size);
     if (ls_processes_stepped())
-        return ls_fail(LS_CODE_MISSING, "launcher", tasks,
-                       "srun started them, and MPI does not connect them; start with %smpirun in "
-                       "the allocation, or run each task alone by --launcher none",
-                       ls_processes_take_pmi() ? "MPICH's " : "srun --mpi=pmix, or ");
-    return ls_fail(LS_CODE_MISSING, "launcher", tasks,
-                   "a launcher started them, and MPI does not connect them; start with this MPI's "
-                   "own mpirun, or run each task alone by --launcher none");
+        return ls_fail(
+            LS_CODE_MISSING, "launcher", tasks,
+            "srun started these tasks, but MPI does not connect them as ranks; start with %smpirun "
+            "in the allocation, or run each task alone with --launcher none",
+            ls_processes_take_pmi() ? "MPICH's " : "srun --mpi=pmix, or ");
+    return ls_fail(
+        LS_CODE_MISSING, "launcher", tasks,
+        "a launcher started these tasks, but MPI does not connect them as ranks; start with the "
+        "mpirun of this program's MPI, or run each task alone with --launcher none");
 }
 
 /* ---- Commands -------------------------------------------------------------------------------- */
@@ -301,12 +304,12 @@ static ls_status check_argument(const char *argument)
     json_auto_t *text = json_string(argument);
     const char *value = strncmp(argument, "--", 2) == 0 ? strchr(argument, '=') : NULL;
     if (!text)
-        return ls_fail(LS_CODE_USAGE, "argument", argument,
-                       "is not valid UTF-8; rows are JSON, so arguments must be UTF-8");
+        return ls_fail(
+            LS_CODE_USAGE, "argument", argument,
+            "this argument is not valid UTF-8; rows are JSON, so write arguments in UTF-8");
     if (ls_output_is_named(value ? value + 1 : argument))
         return ls_fail(LS_CODE_USAGE, "argument", argument,
-                       "standard output is for rows only; name a file, or remove --out where "
-                       "standard output is its default");
+                       "standard output is only for rows; name a file");
     return LS_OK;
 }
 
@@ -318,8 +321,8 @@ static ls_status dispatch(const ls_processes *processes, int argc, char **argv, 
     bool wants_help = strcmp(first, "--help") == 0 || strcmp(first, "-h") == 0;
     bool wants_version = strcmp(first, "--version") == 0;
     if ((wants_help || wants_version) && argc > 1)
-        return ls_fail(LS_CODE_USAGE, "argument", argv[1], "unexpected after %s; give it alone",
-                       first);
+        return ls_fail(LS_CODE_USAGE, "argument", argv[1],
+                       "unexpected argument after %s; remove this argument", first);
     if (wants_version) {
         ls_version_print(ls_output());
         return LS_OK;
@@ -327,10 +330,10 @@ static ls_status dispatch(const ls_processes *processes, int argc, char **argv, 
     if (wants_help || strcmp(first, "help") == 0)
         return help(argc, argv);
     if (first[0] == '-')
-        return ls_fail(LS_CODE_USAGE, "option", first,
-                       "unknown option; a command comes first: lockstep run %s, or --help, "
-                       "--version",
-                       first);
+        return ls_fail(
+            LS_CODE_USAGE, "option", first,
+            "a command must come first, as in lockstep run %s; lockstep --help lists the commands",
+            first);
     const ls_command *command = find_command(first);
     if (!command)
         return refuse_command(first);
@@ -416,7 +419,7 @@ static ls_status start(int argc, char **argv, ls_processes *processes)
     if (processes->rank > 0 && !freopen("/dev/null", "w", ls_output()))
         return ls_fail(LS_CODE_MISSING, "standard output", NULL,
                        "ranks above 0 write to /dev/null, which cannot be opened: %s; mount /dev, "
-                       "or raise the limit that the reason names",
+                       "or raise the limit on open files (ulimit -n)",
                        strerror(errno));
     return compare_ranks(processes, argc, argv);
 }
@@ -431,7 +434,7 @@ static ls_status check_stack(void)
         return LS_OK;
     snprintf(where, sizeof where, "%llu KiB", (unsigned long long)stack.rlim_cur >> 10);
     return ls_fail(LS_CODE_MISSING, "stack", where,
-                   "is too small; raise it, for example by ulimit -s 8192");
+                   "this stack is too small; raise its limit, for example with ulimit -s 8192");
 }
 
 /* Rank 0 prints a failure. If ranks have lost each other, one of them prints which are missing, and

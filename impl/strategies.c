@@ -52,9 +52,9 @@ static ls_status check_device_name(const char *text)
     if (!status)
         return LS_OK;
     ls_status_free(status);
-    return ls_fail(
-        LS_CODE_USAGE, "device", text,
-        "not a device name; names are as /cpu:0, gpu:1, /job:worker/task:1/device:GPU:0");
+    return ls_fail(LS_CODE_USAGE, "device", text,
+                   "this is not the name of a device; names look like /cpu:0, gpu:1, "
+                   "/job:worker/task:1/device:GPU:0");
 }
 
 const ls_declared_option ls_option_variable_device = {

@@ -295,7 +295,8 @@ ls_status ls_windows_check(const ls_job *job)
     return job->parameters.windows >= least
                ? LS_OK
                : ls_fail(LS_CODE_USAGE, "option", "--zero-windows",
-                         "one layer of the model, or one unit that --recompute repeats, needs %d "
-                         "buckets at once; give at least %d windows, or a larger --bucket-bytes",
+                         "one layer of the model (or one block that --recompute repeats) needs %d "
+                         "buckets of parameters at once; use at least --zero-windows %d, or a "
+                         "larger --bucket-bytes",
                          least, least);
 }

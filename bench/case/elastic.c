@@ -79,18 +79,21 @@ static ls_status add_deaths(const ls_case *one, const ls_job *job, int devices, 
         return ls_fail(LS_CODE_USAGE, "option", where,
                        "the case has %d ranks; name one of these, numbered from 0", ranks);
     if (job->state.on[LS_MEMBER] == LS_SHARE && !job->mesh.size[LS_GROUP])
-        return ls_fail(LS_CODE_USAGE, "option", option,
-                       "with strategy zero each rank alone holds a share of the optimizer's state, "
-                       "so it cannot leave; use --checkpoint DIR, then --resume-from-checkpoint");
+        return ls_fail(
+            LS_CODE_USAGE, "option", option,
+            "with --strategy zero each rank alone holds a share of the optimizer's state, so no "
+            "rank can leave; use --checkpoint DIR, then --resume-from-checkpoint DIR");
     if (first % out->each || each % out->each)
         return ls_fail(LS_CODE_USAGE, "option", where,
-                       "the rank holds only a part of a replica of %d devices, so the replica "
-                       "would end with the rank; give each rank complete replicas, as --ranks %d",
+                       "a replica of %d devices is spread over several ranks, so no rank can leave "
+                       "alone; give each rank complete replicas with --ranks %d",
                        out->each, out->replicas);
     for (int r = first / out->each; r < (first + each) / out->each; r++) {
         if (out->count == LS_ELASTIC_EVENTS)
-            return ls_fail(LS_CODE_USAGE, "option", where, "has more than %d replicas; use fewer",
-                           LS_ELASTIC_EVENTS);
+            return ls_fail(
+                LS_CODE_USAGE, "option", where,
+                "this rank has more than %d replicas; use more ranks, with fewer replicas each",
+                LS_ELASTIC_EVENTS);
         insert(out, &(ls_elastic_event){LS_ELASTIC_KILL, r, one->fault.step});
     }
     return LS_OK;
@@ -145,14 +148,14 @@ static ls_status check_event(const ls_elastic *all, size_t i, const bool *in)
     for (size_t k = 0; k < all->count; k++)
         if (k != i && all->events[k].replica == e->replica && all->events[k].step == e->step)
             return ls_fail(LS_CODE_USAGE, "option", where,
-                           "replica %d has two events in step %lld; keep one", e->replica,
-                           (long long)e->step);
+                           "replica %d has two events in step %lld; remove one of the two",
+                           e->replica, (long long)e->step);
     if (in[e->replica] == (e->kind == LS_ELASTIC_JOIN))
         return ls_fail(LS_CODE_USAGE, "option", where,
-                       in[e->replica] ? "replica %d takes part already; remove this event, or let "
-                                        "the replica leave before it"
-                                      : "replica %d does not take part then; remove this event, or "
-                                        "let the replica join before it",
+                       in[e->replica] ? "replica %d cannot join, because it takes part already; "
+                                        "remove this event, or let the replica leave before"
+                                      : "replica %d cannot leave, because it does not take part "
+                                        "then; remove this event, or let the replica join before",
                        e->replica);
     return LS_OK;
 }
@@ -165,7 +168,8 @@ static ls_status check_members(const ls_case *one, const ls_outline *outline, co
     char where[96], count[16];
     if (!members)
         return ls_fail(LS_CODE_USAGE, "option", event_place(e, where),
-                       "leaves no replica for step %lld; keep one", (long long)e->step);
+                       "leaves no replica for step %lld; let at least one replica stay",
+                       (long long)e->step);
     ls_case config = *one;
     ls_job job = {.batch = outline->job->batch};
     snprintf(count, sizeof count, "%d", members);
@@ -234,16 +238,18 @@ static ls_status check_ranks(const ls_workplace *workplace, const ls_plan_of_cas
     const int64_t steps = (int64_t)plan->job.start + plan->warmup + plan->timed;
     char where[96];
     if (request->processes->size > 1)
-        return ls_fail(LS_CODE_USAGE, "option", option,
-                       "works within one process only; under mpirun stop with --checkpoint DIR, "
-                       "and start another number of ranks with --resume-from-checkpoint auto");
+        return ls_fail(
+            LS_CODE_USAGE, "option", option,
+            "works within one process only; with mpirun, stop with --checkpoint DIR, then start "
+            "another number of ranks with --checkpoint DIR --resume-from-checkpoint auto");
     if (request->budget_ns)
         return ls_fail(LS_CODE_USAGE, "option", option,
-                       "cannot be used with a plan's budget, which changes the number of steps; "
-                       "give --steps");
+                       "cannot be used with `budget:` in a plan, which chooses the number of "
+                       "steps; replace `budget:` by `steps: N`");
     if (fault->kind && fault->kind != LS_FAULT_KILL && fault->kind != LS_FAULT_BITFLIP)
         return ls_fail(LS_CODE_USAGE, "option", option,
-                       "can be used with --inject kill or bitflip only; remove either");
+                       "can be used with --inject kill=R:S or bitflip=D:S only; remove --elastic, "
+                       "or use one of these");
     const ls_elastic_event *last = &all->events[all->count - 1];
     if (last->step >= steps)
         return ls_fail(LS_CODE_USAGE, "option", event_place(last, where),
@@ -294,7 +300,8 @@ static ls_status check_flip(const ls_plan_of_case *plan)
         return LS_OK;
     snprintf(where, sizeof where, "--inject %s", ls_fault_text(fault, text, sizeof text));
     return ls_fail(LS_CODE_USAGE, "option", where,
-                   "the device does not take part in this step; name another device or step");
+                   "this device's replica leaves before this step or joins after it; name another "
+                   "device or step");
 }
 
 static ls_status open_phases(ls_workplace *workplace, ls_plan_of_case *plan, bool *in)

@@ -99,7 +99,7 @@ static ls_status check_copies(const ls_workplace *workplace, const ls_plan_of_ca
         snprintf(where, sizeof where, "%s: %s", workplace->request->load, v->name);
         return ls_fail(LS_CODE_MISSING, "load", where,
                        "element %zu is %.9g, which --precision bf16 rounds to infinity; use "
-                       "float32, or smaller values",
+                       "--precision float32, or a file with smaller values",
                        element - v->offset, (double)values[i]);
     }
     return LS_OK;

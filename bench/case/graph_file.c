@@ -108,8 +108,8 @@ static ls_status find_node(const reading *r, const char *key, const char *name, 
                 return LS_OK;
     if (is_given(r, name))
         return ls_yaml_refuse(r->file,
-                              "%s: '%.40s' is not above this layer; a layer takes only layers "
-                              "above it, so that there is no cycle",
+                              "%s: '%.40s' is below this layer, and a layer takes only layers "
+                              "above, so that there is no cycle; move it up",
                               key, name);
     /* The last names, "dense0, relu0", as many as there is room for. */
     int first = r->graph->count;
@@ -117,7 +117,8 @@ static ls_status find_node(const reading *r, const char *key, const char *name, 
         length += strlen(r->places[first - 1].name) + 2;
     for (int n = first; n < r->graph->count; n++)
         ls_text_add(names, WORDS, "%s%s", n > first ? ", " : "", r->places[n].name);
-    return ls_yaml_refuse(r->file, "%s: nothing above this layer is called '%.40s'; there are %s",
+    return ls_yaml_refuse(r->file,
+                          "%s: nothing above this layer is called '%.40s'; the layers above are %s",
                           key, name, names);
 }
 
@@ -133,7 +134,8 @@ static ls_status name_node(reading *r, int n)
     for (int i = 0; i < n; i++)
         if (strcmp(r->places[i].name, r->places[n].name) == 0)
             return ls_yaml_refuse(r->file,
-                                  "two layers are called '%s'; the other one is in line %d",
+                                  "two layers are called '%s', this one and one in line %d; rename "
+                                  "one of the two with `name:`",
                                   r->places[n].name, r->places[i].line);
     return LS_OK;
 }
@@ -172,7 +174,7 @@ static ls_status add_node(reading *r, const ls_layer *layer, const int *inputs, 
     char shape[120];
     int n;
     if (graph->count == LAYERS_MOST)
-        return ls_yaml_refuse(r->file, "more than %d layers", LAYERS_MOST);
+        return ls_yaml_refuse(r->file, "the file has more than %d layers; use fewer", LAYERS_MOST);
     LS_TRY(ls_grow(what, &r->places, (size_t)graph->count, sizeof *r->places));
     ls_status status = ls_graph_add_layer(graph, layer, inputs, shares, options, &n);
     if (status)
@@ -202,11 +204,13 @@ static ls_status take_inputs(const reading *r, const ls_layer *layer, const ls_g
         LS_TRY(find_node(r, "with", links->with, &inputs[1]));
     if (layer->inputs == 2 && inputs[1] < 0)
         return ls_yaml_refuse(r->file,
-                              "%s takes two layers: `- %s: NAME` takes the one before and NAME",
+                              "%s takes two layers, but only one is given; `- %s: NAME` takes the "
+                              "layer before and the layer NAME",
                               layer->name, layer->name);
-    return inputs[0] == inputs[1] ? ls_yaml_refuse(r->file, "%s takes %s twice", layer->name,
-                                                   r->places[inputs[0]].name)
-                                  : LS_OK;
+    return inputs[0] == inputs[1]
+               ? ls_yaml_refuse(r->file, "%s takes the layer %s twice; name two different layers",
+                                layer->name, r->places[inputs[0]].name)
+               : LS_OK;
 }
 
 /* The layers that may be listed. */
@@ -231,15 +235,16 @@ static ls_status read_layer(reading *r, struct fy_node *item)
     const char *name = layer_of(file, item, &value);
     const int line = file->line, column = file->column;
     if (!name)
-        return ls_yaml_refuse(file, "a layer is `- relu`, `- dense: 128` or `- conv: {units: 32, "
-                                    "window: 3}`");
+        return ls_yaml_refuse(file, "this is not a layer; a layer is written as `- relu`, `- "
+                                    "dense: 128` or `- conv: {units: 32, window: 3}`");
     const ls_layer *layer = ls_registry_find(&ls_layers, name, strlen(name));
     if (!layer || layer->role == LS_LAYER_INPUT)
         return ls_yaml_refuse(file, "'%.40s' is not a layer; valid are: %s", name,
                               list_layers(names));
     if (graph->nodes[graph->count - 1].layer->role == LS_LAYER_LOSS)
         return ls_yaml_refuse(file,
-                              "this layer comes after the loss, %s, which must be the last layer",
+                              "this layer comes after the loss, %s, which must be the last layer; "
+                              "move the loss to the end",
                               r->places[graph->count - 1].name);
     LS_TRY(ls_graph_layer_read(file, layer, value, &options, &links));
     LS_TRY(take_inputs(r, layer, &links, inputs));
@@ -249,13 +254,15 @@ static ls_status read_layer(reading *r, struct fy_node *item)
     file->column = column;
     if (layer == &ls_layer_embedding &&
         graph->nodes[inputs[0]].layer->role != LS_LAYER_INPUT) /* whole numbers, checked */
-        return ls_yaml_refuse(file, "an embedding takes an input of the model, not %s",
+        return ls_yaml_refuse(file,
+                              "an embedding must take an input of the model, but this one takes "
+                              "the layer %s; write `from:` with the name of an input",
                               r->places[inputs[0]].name);
     const ls_node *first = &graph->nodes[inputs[0]];
     if (layer == &ls_layer_bn && first->layer == &ls_layer_conv && !first->options.no_bias)
         return ls_yaml_refuse(file,
-                              "bn subtracts the mean, so the bias of %s has no effect, and its "
-                              "gradient would be rounding errors; write `bias: no` there",
+                              "bn subtracts the mean, so the bias of the layer %s has no effect; "
+                              "write `bias: no` in that layer",
                               r->places[inputs[0]].name);
     return add_node(r, layer, inputs, shares, &options);
 }
@@ -269,7 +276,8 @@ static ls_status read_inputs(reading *r, struct fy_node *root)
     struct fy_node *input = ls_yaml_member(file, root, "input"), *first = NULL;
     void *at = NULL;
     if (!input)
-        return ls_yaml_refuse(file, "input is missing; give the sizes of a sample");
+        return ls_yaml_refuse(
+            file, "`input:` is missing; give the sizes of a sample, as in input: [784]");
     if (fy_node_is_sequence(input))
         first = fy_node_sequence_iterate(input, &at);
     const bool several = first && fy_node_is_sequence(first);
@@ -278,7 +286,8 @@ static ls_status read_inputs(reading *r, struct fy_node *root)
         ls_layer_options options = {.input = need->inputs};
         LS_TRY(ls_graph_shape_read(file, one, &options.shape));
         if (need->inputs == LS_DATA_INPUTS)
-            return ls_yaml_refuse(file, "more than %d inputs", LS_DATA_INPUTS);
+            return ls_yaml_refuse(file, "the file has more than %d inputs; use fewer",
+                                  LS_DATA_INPUTS);
         need->rank[need->inputs] = options.shape.rank;
         memcpy(need->shape[need->inputs++], options.shape.size, sizeof options.shape.size);
         LS_TRY(add_node(r, &ls_layer_input, (int[]){-1}, -1, &options));
@@ -297,9 +306,10 @@ static ls_status set_need(const reading *r)
         if (graph->nodes[n].layer == &ls_layer_embedding && graph->nodes[n].shares < 0)
             embedding = &graph->nodes[n];
     if (loss->layer == &ls_layer_squared_error && ls_shape_elements(&loss->shape) != 1)
-        return ls_yaml_refuse(
-            r->file, "squared_error requires an input of one value, and this input has %lld",
-            (long long)ls_shape_elements(&loss->shape));
+        return ls_yaml_refuse(r->file,
+                              "squared_error takes one value per sample, but the layer before has "
+                              "%lld; use `- dense: 1` before it",
+                              (long long)ls_shape_elements(&loss->shape));
     if (loss->layer->integer_target)
         need->classes = loss->layer == &ls_layer_logistic_loss
                             ? 2
@@ -329,17 +339,21 @@ static ls_status check_graph(const reading *r)
     const ls_node *last = &graph->nodes[graph->count - 1];
     if (last->layer->role != LS_LAYER_LOSS)
         return ls_yaml_refuse(r->file,
-                              "the last layer, %s, is not a loss; the losses are "
-                              "softmax_cross_entropy, logistic_loss, squared_error",
+                              "the last layer, %s, is not a loss; end the list with "
+                              "softmax_cross_entropy, logistic_loss or squared_error",
                               r->places[graph->count - 1].name);
     for (int n = 0; n + 1 < graph->count; n++)
         if (!graph->nodes[n].uses) {
             r->file->line = r->places[n].line;
             r->file->column = r->places[n].column;
-            return ls_yaml_refuse(r->file, "no layer takes %s", r->places[n].name);
+            return ls_yaml_refuse(r->file,
+                                  "the output of %s is not used by any layer; remove it, or name "
+                                  "it in another layer's `from:` or `with:`",
+                                  r->places[n].name);
         }
     if (!graph->variables.count)
-        return ls_yaml_refuse(r->file, "no layer has variables, so there is nothing to train");
+        return ls_yaml_refuse(r->file, "no layer has variables, so there is nothing to train; add "
+                                       "a layer such as `- dense: 10`");
     return set_need(r);
 }
 
@@ -354,7 +368,7 @@ static ls_status read_training(reading *r, struct fy_node *root)
     if (!data)
         return ls_yaml_refuse(
             file,
-            "data is missing: a model's file names its data set, even if --data names another");
+            "`data:` is missing; a model's file must name a data set (--data can replace it)");
     if (!ls_registry_find(&ls_data_sources, data, strcspn(data, ":")) ||
         strlen(data) >= sizeof out->data)
         return ls_yaml_refuse(file, "data: '%.40s' is not a data set; valid are: %s", data,
@@ -388,7 +402,9 @@ static ls_status read_root(reading *r)
     LS_TRY(read_inputs(r, root));
     r->layers = ls_yaml_member(r->file, root, "layers");
     if (!r->layers || !fy_node_is_sequence(r->layers))
-        return ls_yaml_refuse(r->file, r->layers ? "layers is not a list" : "layers is missing");
+        return ls_yaml_refuse(r->file, r->layers
+                                           ? "`layers:` is not a list; write layers: [LAYER, ..]"
+                                           : "`layers:` is missing; write layers: [LAYER, ..]");
     for (struct fy_node *item; (item = fy_node_sequence_iterate(r->layers, &at));)
         LS_TRY(read_layer(r, item));
     return check_graph(r);
@@ -439,8 +455,8 @@ ls_status ls_graph_file_open(const char *text, ls_model **out)
     ls_closing(ls_yaml_close) ls_yaml_file file = {0};
     const char *path = text[sizeof what - 1] ? text + sizeof what : "";
     if (!*path)
-        return ls_fail(LS_CODE_USAGE, what, NULL, "no file is named; give graph:FILE.yaml (%s)",
-                       valid);
+        return ls_fail(LS_CODE_USAGE, what, NULL,
+                       "no file is named; use --model graph:FILE.yaml (%s)", valid);
     LS_TRY(ls_yaml_open(what, path, valid, &file));
     return make_model(&file, out);
 }

@@ -151,17 +151,18 @@ static ls_status compare_agreed(const ls_plan_of_case *plan, const ls_checkpoint
             continue;
         if (strcmp(member, "lr_decay_steps") == 0 && !c->lr_decay)
             return ls_fail(LS_CODE_USAGE, "option --lr-schedule", c->lr_schedule,
-                           "the schedule ends after %s steps here, but after %s in the checkpoint "
-                           "%s; give --lr-decay-steps %s",
+                           "the schedule ends after %s steps in this run, but after %s in the "
+                           "checkpoint %s; use --lr-decay-steps %s",
                            current, stored, checkpoint->folder, stored);
         if (strcmp(member, "counts") == 0)
             return ls_fail(LS_CODE_USAGE, "option",
                            strcmp(current, "steps") ? "--epochs" : "--steps",
-                           "the checkpoint %s counts %s, and this run %s; give --%s",
+                           "the run of the checkpoint %s was given its length in %s, but this run "
+                           "in %s; use --%s",
                            checkpoint->folder, stored, current, stored);
         return ls_fail(LS_CODE_USAGE, "option", option,
-                       "%s is %s here, and %s in the checkpoint %s; use the same value, or read "
-                       "only the parameters, with --load",
+                       "%s is %s in this run, and %s in the checkpoint %s; use the checkpoint's "
+                       "value, or start from its parameters alone with --load",
                        member, current, stored, checkpoint->folder);
     }
     return LS_OK;
@@ -195,9 +196,8 @@ static ls_status find_checkpoint(ls_workplace *workplace)
         return LS_OK;
     if (!folder)
         return ls_fail(LS_CODE_MISSING, "option --resume-from-checkpoint", path,
-                       "has no complete checkpoint: no "
-                       "manifest.json in it, nor in a step-* folder "
-                       "of it; name another folder");
+                       "this folder has no complete checkpoint: neither the folder nor one of its "
+                       "step-* folders has a manifest.json; name another folder");
     return ls_checkpoint_open(folder, &workplace->resumed->checkpoint);
 }
 
@@ -207,8 +207,8 @@ ls_status ls_plan_resume(ls_workplace *workplace, ls_plan_of_case *plan)
     if ((request->checkpoint || request->resume_from) && request->budget_ns)
         return ls_fail(LS_CODE_USAGE, "option",
                        request->checkpoint ? "--checkpoint" : "--resume-from-checkpoint",
-                       "cannot be used with a plan's budget, which changes the number of steps; "
-                       "give --steps");
+                       "cannot be used with `budget:` in a plan, which chooses the number of "
+                       "steps; replace `budget:` by `steps: N`");
     if (request->checkpoint)
         LS_TRY(check_alike(plan, "--checkpoint"));
     if (!request->resume_from)
@@ -223,8 +223,8 @@ ls_status ls_plan_resume(ls_workplace *workplace, ls_plan_of_case *plan)
     const uint64_t all = (uint64_t)(plan->warmup + plan->timed), done = checkpoint->step;
     if (done > all)
         return ls_fail(LS_CODE_USAGE, "option", plan->job.sampling.epochs ? "--epochs" : "--steps",
-                       "the run ends after step %llu, warm-up included, and the checkpoint %s was "
-                       "written after step %llu; give more steps",
+                       "the run ends after step %llu, warm-up included, but the checkpoint %s was "
+                       "written after step %llu, so nothing is left to train; give more steps",
                        (unsigned long long)all, checkpoint->folder, (unsigned long long)done);
     const int64_t left = (int64_t)(all - done);
     plan->job.start = done;
@@ -319,7 +319,7 @@ ls_status ls_plan_open_parameters(const ls_workplace *workplace, const ls_plan_o
         status = ls_checkpoint_find(folder, &found);
     if (!status && !found)
         status = ls_fail(LS_CODE_MISSING, "load", folder,
-                         "is a folder without a complete checkpoint; name a safetensors file, or a "
+                         "this folder has no complete checkpoint; name a safetensors file, or a "
                          "folder with a manifest.json");
     if (!status)
         status = ls_checkpoint_open(found, &r->checkpoint);

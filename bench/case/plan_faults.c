@@ -15,15 +15,15 @@ static ls_status check_rank(const ls_workplace *workplace, const ls_plan_of_case
     if (c->shrinks) /* an event of the case (elastic.h) */
         return LS_OK;
     if (workplace->request->verify)
-        return ls_fail(
-            LS_CODE_USAGE, "option", where,
-            "acts after the steps that verify compares with the reference; use lockstep run");
+        return ls_fail(LS_CODE_USAGE, "option", where,
+                       "this fault acts after the steps that lockstep verify compares with the "
+                       "reference, so verify would not see it; use lockstep run");
     const bool process = workplace->request->processes->size > 1;
     const bool device = fault->kind == LS_FAULT_HANG && !process && ls_plan_can_hang(plan);
     if (fault->kind != LS_FAULT_KILL && !process && !device)
         return ls_fail(LS_CODE_USAGE, "option", where,
-                       "works on ranks that are separate processes%s; start mpirun -n N "
-                       "lockstep, or use kill",
+                       "works only if ranks are separate processes%s; start lockstep by mpirun -n "
+                       "N, or use --inject kill=R:S",
                        fault->kind == LS_FAULT_HANG ? ", or on several CPU devices" : "");
     const int ranks = device && c->ranks == 1 ? plan->all_devices : c->ranks;
     if (fault->target >= ranks)
@@ -49,13 +49,13 @@ static ls_status check_delay(const ls_workplace *workplace, ls_plan_of_case *pla
     const int ranks = c->ranks > 1 ? c->ranks : plan->all_devices, rank = c->fault.target;
     if (workplace->request->verify)
         return ls_fail(LS_CODE_USAGE, "option", where,
-                       "delays timed steps, and verify times none; use lockstep run");
+                       "delays timed steps, and lockstep verify times no steps; use lockstep run");
     if (!ls_strategy_replicates(plan->strategy) || job->mesh.rest != LS_MEMBER ||
         plan->all_devices == 1 || plan->devices->kind == LS_DEVICE_GPU)
-        return ls_fail(LS_CODE_USAGE, "option", where,
-                       "delays one of several replicas on CPU devices, and this case does not have "
-                       "several; use "
-                       "towers, mirrored, independent or ps on 2 CPU devices or more");
+        return ls_fail(
+            LS_CODE_USAGE, "option", where,
+            "delays one of several replicas on CPU devices, and this case does not have several; "
+            "use --strategy towers, mirrored, independent or ps on 2 CPU devices or more");
     if (rank >= ranks)
         return ls_fail(LS_CODE_USAGE, "option", where,
                        "the case has %d %s; name one of these, numbered from 0", ranks,
@@ -104,25 +104,26 @@ static ls_status check_bitflip(const ls_plan_of_case *plan, const char *where)
         compared = 0;
     if (!compared)
         return ls_fail(LS_CODE_USAGE, "option", where,
-                       "no step of this case is compared with a reference; give --gate-steps 1 or "
-                       "more, and a strategy that has a reference");
+                       "the gate compares no step of this case with a reference, so it could not "
+                       "find this fault; use --gate-steps 1 or more, and a strategy whose "
+                       "gradients are summed in every step (not --ps-mode async)");
     if (!has_gradient(plan, device))
         return ls_fail(LS_CODE_USAGE, "option", where,
-                       "this device has none of the model's variables, so it has no gradient; name "
-                       "a device that has variables (--log-placement shows which)");
+                       "this device has no variables of the model, so it has no gradient to "
+                       "change; name a device that has variables (--log-placement shows which)");
     const int64_t first = (int64_t)plan->job.start;
     if (step < first || step >= first + compared)
         return ls_fail(LS_CODE_USAGE, "option", where,
-                       "the step is not among the first %lld, which are compared; give one of "
-                       "these, numbered from %lld",
+                       "only the first %lld steps, numbered from %lld, are compared with the "
+                       "reference; name one of these, or raise --gate-steps",
                        (long long)compared, (long long)first);
     const ls_job *job = &plan->job;
     if (ls_strategy_replicates(plan->strategy) && ls_job_is_tail(job, (uint64_t)step) &&
         !ls_slice_count_sums(job, ls_job_tail(job), device / ls_job_places(job),
                              ls_job_replicas(job)))
         return ls_fail(LS_CODE_USAGE, "option", where,
-                       "the step is an epoch's last, and its %lld samples are too few for this "
-                       "device to get one; use another step or device",
+                       "this step is the last one of an epoch and has only %lld samples, so this "
+                       "device gets none; name another step or device",
                        (long long)ls_job_tail(job));
     return LS_OK;
 }

@@ -17,22 +17,21 @@ static ls_status check_parts(const ls_plan_of_case *plan)
         return ls_fail(LS_CODE_USAGE, WHERE, bf16,
                        "cannot be combined with --math tf32; use --math float32");
     if (!plan->strategy->rounds)
-        return ls_fail(
-            LS_CODE_USAGE, WHERE, bf16,
-            "does not work with --strategy %s; use float32, or --strategy mirrored, zero, "
-            "pipeline, tensor-parallel or hybrid",
-            plan->strategy->name);
+        return ls_fail(LS_CODE_USAGE, WHERE, bf16,
+                       "does not work with --strategy %s; use --precision float32, or --strategy "
+                       "mirrored, zero, pipeline, tensor-parallel or hybrid",
+                       plan->strategy->name);
     const ls_mesh mesh = ls_job_mesh(&plan->job);
     if (mesh.size[LS_SLICE] > 1 && !plan->job.exact.on && !ls_strategy_reduces(plan->strategy) &&
         strcmp(c->allreduce, "auto") != 0 && strcmp(c->allreduce, "owners") != 0)
-        return ls_fail(
-            LS_CODE_USAGE, "option", "--allreduce",
-            "%s would round the sums of split layers more than once in bf16; use owners or auto",
-            c->allreduce);
+        return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
+                       "with --precision bf16, '%s' would round the sums of layers that several "
+                       "devices share more than once; use --allreduce owners or auto",
+                       c->allreduce);
     return mesh.size[LS_POSITION] > 1
                ? ls_fail(LS_CODE_USAGE, WHERE, bf16,
-                         "does not work with --hybrid-inner context-parallel; use float32, or "
-                         "--hybrid-inner tensor-parallel or pipeline")
+                         "does not work with --hybrid-inner context-parallel; use --precision "
+                         "float32, or --hybrid-inner tensor-parallel or pipeline")
                : LS_OK;
 }
 
@@ -50,8 +49,9 @@ ls_status ls_plan_check_precision(const ls_plan_of_case *plan)
     const ls_graph *graph = plan->model->graph;
     for (int n = 0; n < graph->count; n++)
         if (graph->nodes[n].layer->float32_only)
-            return ls_fail(LS_CODE_USAGE, WHERE, bf16,
-                           "has no kernels for layer %s of this model; use float32",
-                           graph->nodes[n].layer->name);
+            return ls_fail(
+                LS_CODE_USAGE, WHERE, bf16,
+                "there are no bf16 kernels for the layer %s of this model; use --precision float32",
+                graph->nodes[n].layer->name);
     return LS_OK;
 }

@@ -19,24 +19,25 @@ static ls_status find_end(const ls_request *request, const ls_plan_of_case *plan
     int64_t end = c->lr_decay;
     if (!end && !fixed)
         return ls_fail(LS_CODE_USAGE, "option --lr-schedule", c->lr_schedule,
-                       "the schedule ends with the run, but with %s the number of steps is not "
-                       "fixed; give --lr-decay-steps",
-                       request->budget_ns ? "a plan's budget" : "--until-precision");
+                       "this schedule ends with the run, but with %s the number of steps is not "
+                       "known before; give --lr-decay-steps N",
+                       request->budget_ns ? "`budget:` in the plan" : "--until-precision");
     if (!end)
         end = request->predict && steps <= warmup ? warmup + 1 : steps;
     if (!end) /* a run of no steps */
         end = 1;
     if (warmup >= end)
         return ls_fail(LS_CODE_USAGE, "option", "--lr-warmup-steps",
-                       "%lld steps leave none of the schedule's %lld for the decay; use fewer than "
-                       "%lld, or more --lr-decay-steps",
+                       "%lld steps of warm-up leave no step of the schedule's %lld in which the "
+                       "rate can fall; use fewer than %lld, or a larger --lr-decay-steps",
                        (long long)warmup, (long long)end, (long long)end);
     s->decay = (uint64_t)end;
     const int64_t tenth = end / 10 ? end / 10 : 1, rest = end - warmup;
     s->down = (uint64_t)(c->lr_wsd_decay ? c->lr_wsd_decay : tenth < rest ? tenth : rest);
     if (s->kind == LS_RATE_WSD && c->lr_wsd_decay > rest)
         return ls_fail(LS_CODE_USAGE, "option", "--lr-wsd-decay-steps",
-                       "%lld steps are more than the %lld after the warm-up; use at most %lld",
+                       "%lld steps are more than the %lld steps that the schedule has after the "
+                       "warm-up; use at most %lld",
                        (long long)c->lr_wsd_decay, (long long)rest, (long long)rest);
     return LS_OK;
 }
@@ -63,15 +64,16 @@ ls_status ls_plan_choose_rate(const ls_request *request, ls_plan_of_case *plan)
         s->period = (uint64_t)family->rate_epochs * ls_job_steps_per_epoch(job);
     }
     if (s->least > s->initial)
-        return ls_fail(
-            LS_CODE_USAGE, "option", "--min-lr",
-            "%.15g is above the learning rate, %.15g; use at most that, or a larger --lr", s->least,
-            s->initial);
+        return ls_fail(LS_CODE_USAGE, "option", "--min-lr",
+                       "%.15g is above the learning rate, %.15g; use at most the learning rate, or "
+                       "a larger --lr",
+                       s->least, s->initial);
     if (s->kind != LS_RATE_CONSTANT)
         return find_end(request, plan, s);
     if (c->lr_warmup > steps && !request->predict && !request->budget_ns)
-        return ls_fail(LS_CODE_USAGE, "option", "--lr-warmup-steps",
-                       "%lld steps are more than the run's %lld; use at most %lld, or more --steps",
-                       (long long)c->lr_warmup, (long long)steps, (long long)steps);
+        return ls_fail(
+            LS_CODE_USAGE, "option", "--lr-warmup-steps",
+            "%lld steps are more than the run's %lld; use at most %lld, or a larger --steps",
+            (long long)c->lr_warmup, (long long)steps, (long long)steps);
     return LS_OK;
 }

@@ -26,7 +26,8 @@ static ls_status run_nothing(ls_op *op, ls_queue *queue)
 {
     (void)queue;
     return ls_fail(LS_CODE_USAGE, "profile", op->name,
-                   "a profile has times, and computes nothing; use predict or advise");
+                   "a profile has only times and sizes, so it cannot be trained; use lockstep "
+                   "predict or lockstep advise");
 }
 
 bool ls_profile_has(const ls_op *op)
@@ -139,10 +140,11 @@ static ls_status read_count(ls_yaml_file *file, struct fy_node *mapping, const c
     static const int64_t most = (int64_t)1 << 40;
     const char *text = ls_yaml_member_text(file, mapping, key);
     if (!text)
-        return ls_yaml_refuse(file, "%s is missing", key);
+        return ls_yaml_refuse(file, "`%s:` is missing", key);
     return ls_parse_integer(text, low, most, out)
                ? LS_OK
-               : ls_yaml_refuse(file, "%s is not a whole number from %lld", key, (long long)low);
+               : ls_yaml_refuse(file, "`%s:` is not a whole number of %lld or more", key,
+                                (long long)low);
 }
 
 /* A time of all samples as one of a sample. */
@@ -151,9 +153,9 @@ static ls_status read_time(ls_yaml_file *file, struct fy_node *mapping, const ch
 {
     const char *text = ls_yaml_member_text(file, mapping, key);
     if (!text)
-        return ls_yaml_refuse(file, "%s is missing: every layer needs this time", key);
+        return ls_yaml_refuse(file, "`%s:` is missing; every layer needs this time", key);
     if (!ls_parse_time(text, out))
-        return ls_yaml_refuse(file, "%s is not a time with a unit, such as 1.5ms", key);
+        return ls_yaml_refuse(file, "`%s:` is not a time with a unit, such as 1.5ms", key);
     *out /= (double)batch;
     return LS_OK;
 }
@@ -172,7 +174,7 @@ static ls_status add_layer(ls_yaml_file *file, struct fy_node *one, whole *all, 
     ls_layer_options o = {.shape = {.rank = 1, .size = {1}}};
     size_t bytes = 0;
     if (!fy_node_is_mapping(one))
-        return ls_yaml_refuse(file, "a layer is not a mapping");
+        return ls_yaml_refuse(file, "this layer is not a mapping");
     LS_TRY(ls_yaml_check_keys(file, one, keys));
     LS_TRY(read_count(file, one, "params", 0, &o.units));
     LS_TRY(read_time(file, one, "forward", all->batch, &o.forward_ns));
@@ -180,12 +182,14 @@ static ls_status add_layer(ls_yaml_file *file, struct fy_node *one, whole *all, 
     if (ls_yaml_member_text(file, one, "weights"))
         LS_TRY(read_time(file, one, "weights", all->batch, &o.weights_ns));
     if (o.weights_ns > o.backward_ns)
-        return ls_yaml_refuse(file, "weights is longer than backward, which includes it");
+        return ls_yaml_refuse(
+            file, "`weights:` (the part of the backward pass for the weights' gradients) is longer "
+                  "than `backward:`; give a time of at most `backward:`");
     const int64_t word = sizeof(float); /* variables consist of words: as many as the bytes need */
     o.units = (o.units * all->element_bytes + word - 1) / word;
     const char *text = ls_yaml_member_text(file, one, "activations");
     if (text && !ls_parse_bytes(text, &bytes))
-        return ls_yaml_refuse(file, "activations are not a size in bytes");
+        return ls_yaml_refuse(file, "`activations:` is not a size in bytes");
     const size_t of_sample = sizeof(float) * (size_t)all->batch;
     if (bytes > of_sample)
         o.shape.size[0] = (int64_t)((bytes + of_sample - 1) / of_sample);
@@ -214,18 +218,18 @@ static ls_status read_root(ls_yaml_file *file, ls_model *model)
     if (ls_yaml_member_text(file, root, "element_bytes"))
         LS_TRY(read_count(file, root, "element_bytes", 1, &all.element_bytes));
     if (all.element_bytes > (int64_t)sizeof(float))
-        return ls_yaml_refuse(file, "element_bytes is more than 4");
+        return ls_yaml_refuse(file, "`element_bytes:` is more than 4; use 1 to 4");
     all.batch = model->batch;
     struct fy_node *layers = ls_yaml_member(file, root, "layers");
     if (!layers || !fy_node_is_sequence(layers) || fy_node_sequence_is_empty(layers))
-        return ls_yaml_refuse(file,
-                              layers ? "layers is not a list of layers" : "layers is missing");
+        return ls_yaml_refuse(file, layers ? "`layers:` is not a list of layers"
+                                           : "`layers:` is missing");
     LS_TRY(ls_graph_add(model->graph, "input", NULL, -1, &input, &node));
     void *at = NULL;
     for (struct fy_node *one; (one = fy_node_sequence_iterate(layers, &at));)
         LS_TRY(add_layer(file, one, &all, model, &node));
     if (!model->graph->variables.count)
-        return ls_yaml_refuse(file, "no layer has params above 0, so there is nothing to train");
+        return ls_yaml_refuse(file, "no layer has `params:` above 0, so there is nothing to train");
     return ls_graph_add(model->graph, "squared_error", (int[]){node, -1}, -1, NULL, &node);
 }
 

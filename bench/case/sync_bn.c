@@ -18,18 +18,19 @@ static ls_status check_meeting(const ls_job *job, const ls_strategy *strategy, b
     const char *name = strategy->name;
     if (job->accumulation.pieces > 1)
         return ls_fail(LS_CODE_USAGE, "option", "--sync-bn",
-                       "pieces of a batch are computed one after the other, so no piece has the "
-                       "statistics of the whole batch; use --gradient-accumulation-steps 1 or "
-                       "--sync-bn no");
+                       "--gradient-accumulation-steps computes pieces of a batch one after the "
+                       "other, so no piece has the statistics of the whole batch; use "
+                       "--gradient-accumulation-steps 1 or --sync-bn no");
     if (!ls_strategy_replicates(strategy) && job->division.microbatches > 1)
-        return ls_fail(LS_CODE_USAGE, "option", "--sync-bn",
-                       "%s divides the batch into micro-batches, none of which has the statistics "
-                       "of the whole batch; use --pipeline-microbatches 1 or --sync-bn no",
-                       name);
+        return ls_fail(
+            LS_CODE_USAGE, "option", "--sync-bn",
+            "--strategy %s divides the batch into micro-batches, none of which has the statistics "
+            "of the whole batch; use --pipeline-microbatches 1 or --sync-bn no",
+            name);
     if (!ls_strategy_syncs(strategy, &job->options) && parts)
         return ls_fail(LS_CODE_USAGE, "option", "--sync-bn",
-                       "%s cannot sum the replicas' batch statistics within a step; use single, "
-                       "towers or mirrored",
+                       "--strategy %s cannot sum the replicas' batch statistics within a step; use "
+                       "--sync-bn no, or --strategy single, towers or mirrored",
                        name);
     if (job->division.backward_held && parts)
         return ls_fail(LS_CODE_USAGE, "option", "--sync-bn",
@@ -37,8 +38,8 @@ static ls_status check_meeting(const ls_job *job, const ls_strategy *strategy, b
                        "--colocate-gradients yes");
     if (!job->kernels.capture && devices > 1)
         return ls_fail(LS_CODE_USAGE, "option", "--sync-bn",
-                       "replicas exchange statistics within a step, which works only in a captured "
-                       "program; use --capture yes");
+                       "replicas exchange statistics within a step, which does not work with "
+                       "--capture no; use --capture yes or --sync-bn no");
     return LS_OK;
 }
 
@@ -52,10 +53,11 @@ ls_status ls_sync_bn_check(const ls_job *job, const ls_strategy *strategy, const
         return check_meeting(job, strategy, exact || replicas > 1 || pieces, devices);
     if (!exact)
         return LS_OK;
-    return ls_fail(LS_CODE_USAGE, "option", "--reduce exact",
-                   "%s normalises by the statistics of the whole batch, and in exact mode each "
-                   "shard would have separate statistics; use --sync-bn or --reduce fast",
-                   model->name);
+    return ls_fail(
+        LS_CODE_USAGE, "option", "--reduce exact",
+        "the model %s normalises by the statistics of the whole batch, but with --reduce exact "
+        "each part of the batch would have separate statistics; use --sync-bn yes or --reduce fast",
+        model->name);
 }
 
 ls_status ls_sync_bn_check_devices(const ls_plan_of_case *plan)

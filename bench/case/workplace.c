@@ -69,7 +69,7 @@ ls_status ls_workplace_open(const ls_request *request, ls_workplace *out)
     LS_TRY(ls_processes_pulse(request->processes, has_moved, out));
     if (request->logical_gpus > 1 && !ls_machine_count(out->machine, LS_DEVICE_GPU))
         return ls_fail(LS_CODE_USAGE, "option", "--logical-gpus",
-                       "applies to no case here: there is no GPU to split; remove it");
+                       "there is no GPU to split in this case; remove --logical-gpus");
     return LS_OK;
 }
 
@@ -100,9 +100,10 @@ static ls_status refuse_large(const ls_workplace *workplace, const char *spec,
     char needs[32], most[32];
     if (bytes <= (double)limit)
         return LS_OK;
-    return ls_fail(LS_CODE_MISSING, "data", spec,
-                   "needs %s of host memory, and this process may use %s; use fewer samples",
-                   ls_format_bytes(bytes, needs), ls_format_bytes((double)limit, most));
+    return ls_fail(
+        LS_CODE_MISSING, "data", spec,
+        "these data need %s of host memory, but this process may use only %s; use fewer samples",
+        ls_format_bytes(bytes, needs), ls_format_bytes((double)limit, most));
 }
 
 static ls_status find_data(ls_workplace *workplace, const char *spec, const ls_model *model,
@@ -141,10 +142,11 @@ static ls_status size_steps(ls_plan_of_case *plan)
     if (c->scaling == LS_SCALING_WEAK &&
         __builtin_mul_overflow(batch, (int64_t)ls_job_replicas(job), &global))
         return ls_fail(LS_CODE_USAGE, "option", "--batch",
-                       "overflows if multiplied by the number of devices; give a smaller batch");
+                       "is too large: the product of --batch and the number of devices overflows; "
+                       "use a smaller --batch");
     if (global > INT32_MAX)
-        return ls_fail(LS_CODE_USAGE, "option", "--batch", "%lld samples are too many; at most %d",
-                       (long long)global, INT32_MAX);
+        return ls_fail(LS_CODE_USAGE, "option", "--batch",
+                       "%lld samples are too many; use at most %d", (long long)global, INT32_MAX);
     job->batch = global;
     job->sampling.epochs = c->epochs > 0;
     plan->warmup = c->warmup;
@@ -154,7 +156,7 @@ static ls_status size_steps(ls_plan_of_case *plan)
     int64_t total;
     if (__builtin_mul_overflow((int64_t)ls_job_steps_per_epoch(job), c->epochs, &total))
         return ls_fail(LS_CODE_USAGE, "option", "--epochs",
-                       "the number of steps overflows; give fewer epochs");
+                       "is too large: the number of steps overflows; use fewer epochs");
     plan->warmup = c->warmup < total ? c->warmup : total;
     plan->timed = total - plan->warmup;
     return LS_OK;
@@ -206,8 +208,8 @@ static ls_status choose_transport(ls_plan_of_case *plan, const ls_outline *outli
         if (plan->devices[i].kind != plan->devices->kind)
             return ls_fail(
                 LS_CODE_USAGE, "option", "--devices",
-                "%s and %s are a CPU device and a GPU, which do not compute the same bits; use "
-                "devices of one type, or --strategy independent, which takes both",
+                "%s and %s are a CPU device and a GPU, which do not compute the same bits; name "
+                "devices of one type, or use --strategy independent, which accepts both",
                 ls_device_name_text(plan->devices, text[0]),
                 ls_device_name_text(&plan->devices[i], text[1]));
     if (strcmp(c->comm, "device") == 0 || strcmp(c->comm, "nccl") == 0)
@@ -261,15 +263,17 @@ static ls_status place_variables(const ls_workplace *workplace, ls_plan_of_case 
         return LS_OK;
     if (ls_strategy_serves(plan->strategy))
         return ls_fail(LS_CODE_USAGE, "option --variable-device", text,
-                       "a parameter server and its workers must be devices of one type; use %s",
+                       "the device with the variables and the workers must be of one type; use "
+                       "--variable-device %s",
                        plan->devices->kind == LS_DEVICE_GPU ? "/gpu:0" : "/cpu:0");
     if (plan->variable_device.kind == LS_DEVICE_GPU)
         return ls_fail(LS_CODE_USAGE, "option --variable-device", text,
-                       "towers on CPU devices cannot read a GPU's memory; name a CPU device");
+                       "CPU devices cannot read variables in a GPU's memory; use a CPU device, as "
+                       "--variable-device /cpu:0");
     if (plan->job.division.backward_held)
         return ls_fail(LS_CODE_USAGE, "option --colocate-gradients", "no",
-                       "a CPU device cannot run a GPU's backward pass; use yes, or a GPU as "
-                       "--variable-device");
+                       "'no' would run a GPU's backward pass on a CPU device, which is not "
+                       "possible; use --colocate-gradients yes, or a GPU as --variable-device");
     return LS_OK;
 }
 
@@ -283,10 +287,11 @@ static ls_status divide_model(ls_plan_of_case *plan)
         return LS_OK;
     const int places = ls_job_stages(&plan->job) * ls_job_chunks(&plan->job);
     if (*text && places > (int)plan->device_count)
-        return ls_fail(LS_CODE_USAGE, "option", "--model-parallel-place",
-                       "names devices of one process, and the %d devices of a replica belong to "
-                       "several; remove it, or give each process more --devices",
-                       places);
+        return ls_fail(
+            LS_CODE_USAGE, "option", "--model-parallel-place",
+            "can only name devices of one process, but here the %d devices of a replica belong to "
+            "several processes; remove --model-parallel-place, or give each process more --devices",
+            places);
     LS_TRY(*text ? ls_places_parse(graph, text, plan->devices, places, plan->place)
                  : ls_places_balance(graph, places, plan->place));
     if (ls_job_slices(&plan->job))
@@ -328,9 +333,9 @@ static ls_status place_devices(const ls_placement *placement, const ls_processes
     const char *spec = c->devices;
     if (local_ranks > 1) {
         if (!ls_parse_integer(spec, 1, INT32_MAX, &devices))
-            return ls_fail(
-                LS_CODE_USAGE, "option", "--devices",
-                "names devices, but every rank has its own devices; give a number of devices");
+            return ls_fail(LS_CODE_USAGE, "option", "--devices",
+                           "names devices, but every rank chooses its own devices; give the number "
+                           "of devices of each rank, as --devices 1");
         snprintf(all, sizeof all, "%lld", (long long)devices * local_ranks);
         spec = all;
     }

@@ -72,7 +72,7 @@ ls_status ls_yaml_check_keys(ls_yaml_file *file, struct fy_node *mapping, const 
         while (text && keys[k] && strcmp(keys[k], text) != 0)
             k++;
         if (!text || !keys[k])
-            return ls_yaml_refuse(file, "'%.80s' is not a key here; the keys are %s",
+            return ls_yaml_refuse(file, "'%.80s' is not a valid key here; valid keys are %s",
                                   text ? text : "", valid);
     }
     return LS_OK;
@@ -135,14 +135,14 @@ static const char *find_unsafe(ls_yaml_file *file)
         first = c == begin ? c + strspn(c, " \t-") : first;
         quoted = c < quoted ? quoted : skip_quoted(first, c);
         if (!*c || ((unsigned char)*c < ' ' && !strchr("\t\r\n", *c)))
-            return "has a control character here";
+            return "there is a control character here; remove it";
         if ((unsigned char)*c >= 0x80 && ls_escape_step(c) == 1)
-            return "has a byte here that is not UTF-8: save the file as UTF-8";
+            return "there is a byte here that is not UTF-8; save the file as UTF-8";
         if (*c == '%' && c == begin)
-            return "has a line that begins with %, a directive, and directives are not allowed";
+            return "this line begins with %, a YAML directive, which is not allowed; remove the "
+                   "line";
         if (c >= quoted && begins_key(text, c) && *first != '#')
-            return "has a key here that begins with ?, but keys are words (in double quotes write "
-                   "\\x3f)";
+            return "this key begins with ?, but keys are words; correct the key";
         if (*c == '\n' || (*c == '\r' && c[1] != '\n')) {
             file->line++;
             file->column = 0;
@@ -160,7 +160,7 @@ ls_status ls_yaml_syntax(ls_yaml_file *file)
         return LS_OK;
     file->line = error->line > 0 ? error->line : 1;
     file->column = error->column > 0 ? error->column : 1;
-    return ls_yaml_refuse(file, "is not valid YAML: %.200s", error->msg);
+    return ls_yaml_refuse(file, "this is not valid YAML: %.200s", error->msg);
 }
 
 /* Whether nothing follows the document. If something does, the file's line and column are set to
@@ -185,13 +185,17 @@ static ls_status make_document(ls_yaml_file *file)
 {
     file->document = fy_parse_load_document(file->parser);
     if (file->document && !is_last(file))
-        return ls_yaml_refuse(file, "begins a second document here, but only one is allowed");
+        return ls_yaml_refuse(
+            file,
+            "a second YAML document begins here, but only one is allowed; remove what follows");
     LS_TRY(ls_yaml_syntax(file));
     file->line = file->column = 1;
     struct fy_node *root = file->document ? ls_yaml_root(file) : NULL;
     if (!root)
-        return ls_yaml_refuse(file, "is empty");
-    return fy_node_is_mapping(root) ? LS_OK : ls_yaml_refuse(file, "is not a mapping");
+        return ls_yaml_refuse(file, "the file is empty");
+    return fy_node_is_mapping(root)
+               ? LS_OK
+               : ls_yaml_refuse(file, "this is not a mapping (`key: value` lines)");
 }
 
 /* Opens the parser, if the text may come to it. */
@@ -241,7 +245,9 @@ ls_status ls_yaml_begin(const char *what, const char *path, const char *valid, s
         return ls_fail(LS_CODE_MISSING, what, path, "cannot be read: %s; %s", strerror(error),
                        valid);
     if (out->length > most)
-        return ls_fail(LS_CODE_USAGE, what, path, "is larger than %zu KiB; %s", most >> 10, valid);
+        return ls_fail(LS_CODE_USAGE, what, path,
+                       "is larger than %zu KiB, the limit; use a smaller file; %s", most >> 10,
+                       valid);
     return open_parser(out);
 }
 

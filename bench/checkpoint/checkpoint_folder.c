@@ -131,7 +131,7 @@ ls_status ls_checkpoints_make(const char *folder)
     struct stat is;
     if (stat(folder, &is) == 0 && !S_ISDIR(is.st_mode))
         return ls_fail(LS_CODE_MISSING, "option --checkpoint", folder,
-                       "is not a folder; name a folder, which is created if it does not exist");
+                       "this is not a folder; name a folder (a new one is created)");
     return ls_folder_make("option --checkpoint", folder);
 }
 

@@ -35,25 +35,27 @@ static ls_status check_form(const ls_checkpoint *c)
     const char *format = json_string_value(json_object_get(m, "format"));
     if (!format || strcmp(format, LS_CHECKPOINT_FORMAT) != 0)
         return ls_checkpoint_broken(c->path, NULL,
-                                    "its format is not \"" LS_CHECKPOINT_FORMAT "\"");
+                                    "the manifest's format is not \"" LS_CHECKPOINT_FORMAT "\"");
     if (!ls_manifest_size(json_object_get(m, "version"), &version))
-        return ls_checkpoint_broken(c->path, NULL, "it has no version");
+        return ls_checkpoint_broken(c->path, NULL, "the manifest has no version");
     if (version != LS_CHECKPOINT_VERSION)
-        return ls_fail(
-            LS_CODE_MISSING, ls_checkpoint_what, c->path,
-            "its version is %zu, and this program reads %d; use the program that wrote it", version,
-            LS_CHECKPOINT_VERSION);
+        return ls_fail(LS_CODE_MISSING, ls_checkpoint_what, c->path,
+                       "the checkpoint has version %zu, but this program reads version %d; use the "
+                       "version of lockstep that wrote it",
+                       version, LS_CHECKPOINT_VERSION);
     for (size_t i = 0; i < sizeof objects / sizeof *objects; i++)
         if (!json_is_object(json_object_get(m, objects[i])))
-            return ls_fail(LS_CODE_MISSING, ls_checkpoint_what, c->path,
-                           "its member '%s' is not an object; use an intact checkpoint",
-                           objects[i]);
+            return ls_fail(
+                LS_CODE_MISSING, ls_checkpoint_what, c->path,
+                "the manifest's member '%s' is not a JSON object; use an intact checkpoint",
+                objects[i]);
     if (!ls_manifest_size(json_object_get(m, "step"), &number) ||
         !ls_manifest_size(json_object_get(m, "position"), &number))
-        return ls_checkpoint_broken(c->path, NULL,
-                                    "its step or its position is not a whole number from 0");
+        return ls_checkpoint_broken(
+            c->path, NULL, "the manifest's step or position is not a whole number, 0 or more");
     if (!ls_manifest_digest(json_object_get(m, "digest")))
-        return ls_checkpoint_broken(c->path, NULL, "its digest is not 32 hexadecimal digits");
+        return ls_checkpoint_broken(c->path, NULL,
+                                    "the digest in the manifest is not 32 hexadecimal digits");
     return LS_OK;
 }
 
@@ -64,13 +66,11 @@ ls_status ls_checkpoint_open(const char *folder, ls_checkpoint *out)
     if (!out->folder || asprintf(&out->path, "%s/" LS_MANIFEST, folder) < 0)
         return ls_fail_memory(ls_checkpoint_what, strlen(folder));
     out->manifest = json_load_file(out->path, JSON_REJECT_DUPLICATES, &error);
-    ls_status status =
-        out->manifest
-            ? check_form(out)
-            : ls_fail(LS_CODE_MISSING, ls_checkpoint_what, out->path,
-                      "does not parse: %s at line %d; use an intact checkpoint of this model and "
-                      "optimizer",
-                      error.text, error.line);
+    ls_status status = out->manifest ? check_form(out)
+                                     : ls_fail(LS_CODE_MISSING, ls_checkpoint_what, out->path,
+                                               "the manifest is not valid JSON: %s at line %d; use "
+                                               "an intact checkpoint of this model and optimizer",
+                                               error.text, error.line);
     if (status)
         ls_checkpoint_close(out);
     else

@@ -98,7 +98,7 @@ static ls_status add_parts(reading *r, const char *name, const json_t *tensor, i
     json_t *one;
     files = json_object_get(r->checkpoint->manifest, "files");
     if (json_array_size(parts) == 0)
-        return ls_checkpoint_broken(path, name, "the manifest lists no parts of it");
+        return ls_checkpoint_broken(path, name, "the manifest lists no parts of this tensor");
     json_array_foreach(parts, i, one)
     {
         const char *file = json_string_value(json_object_get(one, "file"));
@@ -107,9 +107,10 @@ static ls_status add_parts(reading *r, const char *name, const json_t *tensor, i
             !ls_manifest_size(json_object_get(one, "offset"), &offset) ||
             !ls_manifest_size(json_object_get(one, "count"), &count) || !count)
             return ls_checkpoint_broken(
-                path, name, "a part of it in the manifest needs a file, an offset and a count");
+                path, name, "a part of this tensor has no file, offset or count in the manifest");
         if (offset > v->count || count > v->count - offset)
-            return ls_checkpoint_broken(path, name, "a part of it ends past its last element");
+            return ls_checkpoint_broken(
+                path, name, "a part of this tensor ends past the tensor's last element");
         LS_TRY(ls_grow(ls_checkpoint_what, &r->parts, r->count, sizeof *r->parts));
         r->parts[r->count++] = (part){.tensor = name,
                                       .file = file,
@@ -127,14 +128,17 @@ static ls_status add_parts(reading *r, const char *name, const json_t *tensor, i
         snprintf(key, sizeof key, "%s/%s%s", p->file, name, is_whole(p) ? "" : at);
         json_object_set_new(r->index, key, json_integer((json_int_t)i));
         if (r->parts[i].first != reached)
-            return ls_checkpoint_broken(path, name,
-                                        r->parts[i].first > reached ? "its parts leave a hole"
-                                                                    : "its parts overlap");
+            return ls_checkpoint_broken(
+                path, name,
+                r->parts[i].first > reached
+                    ? "the parts of this tensor do not cover all its elements"
+                    : "the parts of this tensor overlap");
         reached += r->parts[i].count;
     }
     return reached == v->count
                ? LS_OK
-               : ls_checkpoint_broken(path, name, "its parts leave a hole at its end");
+               : ls_checkpoint_broken(path, name,
+                                      "the parts of this tensor do not cover its last elements");
 }
 
 static ls_status check_tensor(reading *r, const char *name, const json_t *tensor)
@@ -149,9 +153,10 @@ static ls_status check_tensor(reading *r, const char *name, const json_t *tensor
     for (int i = 0; i < v->rank && fits; i++)
         fits = json_integer_value(json_array_get(shape, (size_t)i)) == v->shape[i];
     if (!fits)
-        return ls_checkpoint_broken(path, name, "its shape differs from the model's");
+        return ls_checkpoint_broken(path, name, "this tensor's shape differs from the model's");
     if (!ls_manifest_digest(json_object_get(tensor, "digest")))
-        return ls_checkpoint_broken(path, name, "its digest is not 32 hexadecimal digits");
+        return ls_checkpoint_broken(path, name,
+                                    "this tensor's digest is not 32 hexadecimal digits");
     return add_parts(r, name, tensor, array, v);
 }
 
@@ -170,7 +175,7 @@ static ls_status list_parts(reading *r)
             char needed[128];
             snprintf(needed, sizeof needed, "%s/%s", r->names[a], r->variables->items[v].name);
             if (!json_object_get(tensors, needed))
-                return ls_checkpoint_broken(r->checkpoint->path, needed, "it is missing");
+                return ls_checkpoint_broken(r->checkpoint->path, needed, "is missing");
         }
     return LS_OK;
 }
@@ -209,15 +214,14 @@ static ls_status check_file(const reading *r, const char *path, const json_t *en
     if (!ls_manifest_size(json_object_get(entry, "bytes"), &bytes) ||
         !ls_manifest_digest(json_object_get(entry, "digest")))
         return ls_checkpoint_broken(path, NULL,
-                                    "the manifest does not give its size and its digest");
+                                    "the manifest does not give this file's size and digest");
     if (stat(path, &is))
-        return ls_checkpoint_broken(path, NULL,
-                                    errno == ENOENT ? "it is missing" : strerror(errno));
+        return ls_checkpoint_broken(path, NULL, errno == ENOENT ? "is missing" : strerror(errno));
     if (!S_ISREG(is.st_mode) || (size_t)is.st_size != bytes)
         return ls_checkpoint_broken(path, NULL,
                                     (size_t)is.st_size < bytes
-                                        ? "it is truncated: shorter than it was written"
-                                        : "it is longer than written");
+                                        ? "this file is truncated"
+                                        : "this file is longer than when it was written");
     if (!is_assigned(r, r->file_count))
         return LS_OK;
     ls_raw_file raw;
@@ -227,9 +231,9 @@ static ls_status check_file(const reading *r, const char *path, const json_t *en
     LS_TRY(status);
     return strcmp(text, json_string_value(json_object_get(entry, "digest"))) == 0
                ? LS_OK
-               : ls_checkpoint_broken(
-                     path, NULL,
-                     "its digest is not the manifest's, so it was changed after it was written");
+               : ls_checkpoint_broken(path, NULL,
+                                      "this file was changed after it was written: its digest is "
+                                      "not the manifest's");
 }
 
 static ls_status find_tensor_part(const reading *r, const char *path, const char *file,
@@ -240,12 +244,13 @@ static ls_status find_tensor_part(const reading *r, const char *path, const char
     const json_t *number = json_object_get(r->index, key);
     part *p = number ? &r->parts[json_integer_value(number)] : NULL;
     if (!p || p->data)
-        return ls_checkpoint_broken(path, tensor->name, "the manifest does not list it");
+        return ls_checkpoint_broken(path, tensor->name, "the manifest does not list this tensor");
     bool fits = tensor->count == p->count && tensor->rank == (is_whole(p) ? p->variable->rank : 1);
     for (int i = 0; is_whole(p) && i < tensor->rank && fits; i++)
         fits = tensor->shape[i] == p->variable->shape[i];
     if (!fits)
-        return ls_checkpoint_broken(path, tensor->name, "its shape is not the manifest's");
+        return ls_checkpoint_broken(path, tensor->name,
+                                    "this tensor's shape differs from the one in the manifest");
     p->data = tensor;
     return LS_OK;
 }
@@ -255,7 +260,7 @@ static ls_status open_file(reading *r, const char *name, const json_t *entry)
     ls_auto char *path = NULL;
     if (strchr(name, '/') || *name == '.')
         return ls_checkpoint_broken(r->checkpoint->path, NULL,
-                                    "it names a file outside of the folder");
+                                    "the manifest names a file outside of the checkpoint's folder");
     if (asprintf(&path, "%s/%s", r->checkpoint->folder, name) < 0)
         return ls_fail_memory(ls_checkpoint_what, strlen(name));
     ls_status status = check_file(r, path, entry);
@@ -292,8 +297,9 @@ static ls_status open_files(reading *r)
     }
     for (size_t i = 0; i < r->count; i++)
         if (!r->parts[i].data)
-            return ls_checkpoint_broken(r->checkpoint->path, r->parts[i].tensor,
-                                        "a part of it is not in its file");
+            return ls_checkpoint_broken(
+                r->checkpoint->path, r->parts[i].tensor,
+                "a part of this tensor is not in the file that the manifest names");
     if (r->count)
         qsort(r->parts, r->count, sizeof *r->parts, compare_parts);
     return LS_OK;
@@ -309,8 +315,8 @@ static ls_status digest_part(const reading *r, const part *p, ls_digest *digest)
         const size_t wrong = ls_first_not_finite(r->block, block.count);
         if (wrong < block.count)
             return ls_fail(LS_CODE_MISSING, ls_checkpoint_what, p->data->file,
-                           "tensor '%.100s': element %zu is not finite; use an intact "
-                           "checkpoint of this model and optimizer",
+                           "tensor '%.100s': element %zu is infinite or not a number; use an "
+                           "intact checkpoint of this model and optimizer",
                            p->data->name, block.first + wrong);
     }
     return LS_OK;
@@ -368,8 +374,9 @@ static ls_status check_tensors(const reading *r)
         LS_TRY(ls_digest_open(&digest));
         ls_status status = digest_tensor(r, i, digest, &end);
         if (!status)
-            status = check_text(r, digest, json_object_get(tensors, name), name,
-                                "its elements do not have the digest of the manifest");
+            status = check_text(
+                r, digest, json_object_get(tensors, name), name,
+                "the digest of this tensor's elements differs from the one in the manifest");
         ls_digest_close(digest);
         LS_TRY(status);
     }
@@ -391,7 +398,7 @@ static ls_status check_parameters(const reading *r)
     }
     LS_TRY(status);
     status = check_text(r, digest, r->checkpoint->manifest, NULL,
-                        "the parameters do not have the digest of the manifest");
+                        "the digest of the parameters differs from the one in the manifest");
     ls_digest_close(digest);
     return status;
 }

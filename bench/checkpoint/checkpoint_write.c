@@ -124,8 +124,7 @@ ls_status ls_checkpoint_refuse(const char *path, int error)
 {
     return ls_fail(
         LS_CODE_MISSING, ls_checkpoint_what, path,
-        "cannot be written: %s; the folder must have room and be writable, and all ranks "
-        "must share it",
+        "cannot be written: %s; name a writable folder with free space, which all ranks share",
         strerror(error ? error : EIO));
 }
 
@@ -164,7 +163,8 @@ static ls_status put_array(const ls_checkpoint_writing *w, const ls_shard *s, in
             if (ls_first_not_finite(w->block, count) < count)
                 return ls_fail(
                     LS_CODE_CHECK, NULL, NULL,
-                    "diverged: %s has an element that is not finite after step %llu, on device %d",
+                    "diverged: %s has an element that is infinite or not a number after step %llu, "
+                    "on device %d, so no checkpoint is written; use a smaller --lr, or --clip",
                     w->names[array], (unsigned long long)w->order->step, s->member);
             LS_TRY(put(s, w->block, count * sizeof *w->block, digest));
             range.first += count;

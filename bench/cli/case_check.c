@@ -46,8 +46,8 @@ static ls_status check_division(const ls_job *job, const ls_model *model, int64_
         return status;
     ls_status_free(status);
     return ls_fail(LS_CODE_USAGE, "option", "--hybrid-stages",
-                   "the model's layers cannot be cut into %lld stages, since a pair of split "
-                   "layers stays in one stage; use fewer",
+                   "the model's layers cannot be cut into %lld stages, since two layers that are "
+                   "split together must be in one stage; use fewer stages",
                    (long long)places);
 }
 
@@ -86,18 +86,20 @@ static ls_status check_model_case(const ls_case *one, const ls_model *model,
     int64_t devices;
     if (__builtin_mul_overflow((int64_t)outline.devices, (int64_t)outline.ranks, &devices))
         return ls_fail(LS_CODE_USAGE, "option", "--devices",
-                       "overflows if multiplied by the number of ranks; give fewer devices");
+                       "is too large: the product of --devices and the number of ranks overflows; "
+                       "use fewer devices");
     const int64_t replicas = ls_outline_replicas(strategy, &outline);
     if (one->scaling == LS_SCALING_WEAK && __builtin_mul_overflow(job.batch, replicas, &job.batch))
         return ls_fail(LS_CODE_USAGE, "option", "--batch",
-                       "overflows if multiplied by the number of devices; give a smaller batch");
+                       "is too large: the product of --batch and the number of devices overflows; "
+                       "use a smaller --batch");
     ls_elastic elastic;
     LS_TRY(ls_case_is_elastic(one) ? ls_elastic_check(one, &outline, &elastic)
                                    : ls_strategy_check(strategy, &outline));
     if (job.drops && job.division.backward_held)
         return ls_fail(LS_CODE_USAGE, "option", "--recompute",
-                       "repeats forward passes where backward runs, which --colocate-gradients no "
-                       "moves to another device; use --colocate-gradients yes");
+                       "cannot be used with --colocate-gradients no, which runs the backward pass "
+                       "on another device than the forward pass; use --colocate-gradients yes");
     if (job.drops)
         LS_TRY(ls_repeats_check(model->graph, job.drops));
     LS_TRY(ls_sync_bn_check(&job, strategy, model, replicas, devices));
@@ -123,9 +125,9 @@ ls_status ls_case_check(const ls_case *one, const ls_request *request)
 {
     ls_model *model;
     if (ls_profile_is(one->model) && !request->predict)
-        return ls_fail(
-            LS_CODE_USAGE, "option --model", one->model,
-            "is a profile (sizes and times), which computes nothing; use predict or advise");
+        return ls_fail(LS_CODE_USAGE, "option --model", one->model,
+                       "a profile has only times and sizes, so it cannot be trained; use lockstep "
+                       "predict or lockstep advise");
     LS_TRY(ls_case_model_open(one->model, NULL, ls_case_dropout(one), &model));
     ls_status status = check_model_case(one, model, request);
     ls_model_close(model);

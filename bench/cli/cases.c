@@ -127,11 +127,10 @@ static ls_status refuse_many(const ls_request_parsing *parsing, const ls_experim
         const ls_option_set *set = table[i].sweeps ? set_with(parsing, part, i) : NULL;
         product *= set ? (double)set->given[i].count : 1;
     }
-    return ls_setting_refuse(
-        setting, LS_CODE_USAGE,
-        "more than %d cases in the product of the lists (%.0f); use shorter lists, "
-        "or several commands",
-        LS_CASES_MOST, product);
+    return ls_setting_refuse(setting, LS_CODE_USAGE,
+                             "this list and the other lists together make more than %d cases "
+                             "(%.0f); use shorter lists, or several commands",
+                             LS_CASES_MOST, product);
 }
 
 /* Replaces each case that has the option by one case per value. */
@@ -180,9 +179,10 @@ static ls_status check_concerned(const ls_request_parsing *parsing, const ls_opt
             with += ls_option_applies(&table[i], &cases[c]);
         ls_setting setting = ls_parsing_setting(parsing, set, table[i].name);
         if (with == 0)
-            return ls_setting_refuse(&setting, LS_CODE_USAGE,
-                                     "applies to no case of this command; it applies to %s",
-                                     ls_option_concerns(&table[i], concerned, sizeof concerned));
+            return ls_setting_refuse(
+                &setting, LS_CODE_USAGE,
+                "applies to no case of this command, but only to %s; remove this option",
+                ls_option_concerns(&table[i], concerned, sizeof concerned));
     }
     return LS_OK;
 }
@@ -191,7 +191,8 @@ static ls_status check_steps(const ls_request_parsing *parsing, const ls_option_
 {
     const ls_setting setting = ls_parsing_setting(parsing, set, "steps");
     if (ls_option_set_has(set, "steps") && ls_option_set_has(set, "epochs"))
-        return ls_setting_refuse(&setting, LS_CODE_USAGE, "conflicts with --epochs; give only one");
+        return ls_setting_refuse(&setting, LS_CODE_USAGE,
+                                 "cannot be used with --epochs; remove one of the two");
     return LS_OK;
 }
 
@@ -219,7 +220,7 @@ static ls_status add_product(const ls_request_parsing *parsing, const ls_experim
     const size_t total = request->case_count + list.count;
     if (total > LS_CASES_MOST)
         return ls_fail(LS_CODE_USAGE, "plan", part->origin,
-                       "with these cases the plan has %zu, and a command takes at most %d; use "
+                       "the plan has %zu cases up to here, but a command takes at most %d; use "
                        "several plans and commands",
                        total, LS_CASES_MOST);
     LS_TRY(ls_enlarge("cases", &request->cases, total, sizeof *request->cases));
@@ -282,12 +283,12 @@ static ls_status drop_excluded(const ls_request_parsing *parsing)
             kept += !drop;
         }
         if (kept == request->case_count)
-            ls_log_line(&request->log, LS_LOG_NORMAL, "exclude: %s: no case matches this",
+            ls_log_line(&request->log, LS_LOG_NORMAL, "exclude: %s: no case matches this condition",
                         part->origin);
         request->case_count = kept;
         if (kept == 0)
             return ls_fail(LS_CODE_USAGE, "plan", part->origin,
-                           "no case is left after this; exclude fewer");
+                           "no case is left after this condition; exclude fewer cases");
     }
     return LS_OK;
 }
@@ -331,8 +332,8 @@ static ls_status report_repeated(const ls_request_parsing *parsing, const ls_cas
         if (table[i].sweeps && strcmp(table[i].name, "model") != 0 &&
             strcmp(table[i].name, "strategy") != 0)
             LS_TRY(add_spellings(parsing, i, one, text, sizeof text));
-    ls_log_line(&parsing->request->log, LS_LOG_NORMAL, "case: %s: listed %zu times; it runs once",
-                text, times);
+    ls_log_line(&parsing->request->log, LS_LOG_NORMAL,
+                "case: %s: this case is listed %zu times and runs once", text, times);
     return LS_OK;
 }
 
@@ -394,7 +395,9 @@ static ls_status check_single(const ls_request_parsing *parsing, const char *nam
         (parsing->request->case_count == 1 && parsing->plan->repeat < 2))
         return LS_OK;
     return ls_setting_refuse(&setting, LS_CODE_USAGE,
-                             "several cases cannot be %s; give one case, or remove it", what);
+                             "this command has several cases, which cannot all be %s; run a single "
+                             "case, or remove this option",
+                             what);
 }
 
 /* Sets the time budget, which decides the number of timed steps. */
@@ -409,9 +412,9 @@ static ls_status set_budget(const ls_request_parsing *parsing)
         if (request->verify || request->cases[i].epochs > 0)
             return ls_fail(
                 LS_CODE_USAGE, "plan", parsing->plan->budget_at,
-                "budget: chooses the number of timed steps, and %s; remove budget, or %s",
-                request->verify ? "verify times none" : "a case has epochs",
-                request->verify ? "use `run`" : "the epochs");
+                "`budget:` chooses the number of timed steps, but %s; remove `budget:`, or %s",
+                request->verify ? "lockstep verify times no steps" : "a case has `epochs:`",
+                request->verify ? "use lockstep run" : "remove `epochs:`");
     return LS_OK;
 }
 
@@ -444,8 +447,8 @@ ls_status ls_cases_build(const ls_request_parsing *parsing)
     LS_TRY(set_budget(parsing));
     if ((int64_t)request->case_count * plan->repeat > LS_CASES_MOST)
         return ls_fail(LS_CODE_USAGE, "plan", plan->repeat_at,
-                       "repeat: %zu cases repeated so often make %lld, and a command takes at most "
-                       "%d; repeat less often",
+                       "`repeat:` makes %zu cases into %lld, but a command takes at most %d; use a "
+                       "smaller number",
                        request->case_count, (long long)request->case_count * plan->repeat,
                        LS_CASES_MOST);
     LS_TRY(drop_excluded(parsing));

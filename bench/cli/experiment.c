@@ -70,7 +70,7 @@ static ls_status advance(plan_reading *plan)
     plan->event = fy_parser_parse(plan->file.parser);
     if (!plan->event || fy_parser_get_stream_error(plan->file.parser)) {
         LS_TRY(ls_yaml_syntax(&plan->file));
-        return ls_yaml_refuse(&plan->file, "the YAML parser failed without a reason");
+        return ls_yaml_refuse(&plan->file, "the YAML parser failed here and gave no reason");
     }
     const struct fy_mark *mark = fy_event_start_mark(plan->event);
     write_position(plan, mark ? mark->line : 0, mark ? mark->column : 0, PATH_MAX, plan->origin,
@@ -110,8 +110,9 @@ static ls_status check_begin(const plan_reading *plan, enum fy_event_type type)
     if (event->type == FYET_ALIAS)
         return refuse_shape(plan, "an alias");
     if (event->type != type)
-        return refuse_shape(plan, type == FYET_MAPPING_START ? "anything but a mapping"
-                                                             : "anything but a list of mappings");
+        return refuse_shape(plan, type == FYET_MAPPING_START
+                                      ? "something other than a mapping"
+                                      : "something other than a list of mappings");
     if (type == FYET_MAPPING_START ? event->mapping_start.anchor || event->mapping_start.tag
                                    : event->sequence_start.anchor || event->sequence_start.tag)
         return refuse_shape(plan, "an anchor or a tag");
@@ -128,7 +129,7 @@ static ls_status read_value(plan_reading *plan, const mapping *to, const ls_opti
         return ls_option_set_split(to->set, option, text, plan->origin);
     }
     if (!option->sweeps)
-        return refuse_shape(plan, "a list, for an option that has one value,");
+        return refuse_shape(plan, "a list (this option takes a single value)");
     LS_TRY(check_begin(plan, FYET_SEQUENCE_START));
     for (size_t items = 0;; items++) {
         LS_TRY(advance(plan));
@@ -175,12 +176,12 @@ static ls_status read_option(plan_reading *plan, const mapping *to, const char *
     if (strcmp(option->name, "plan") == 0)
         return refuse_shape(plan, "a plan inside a plan");
     if (strcmp(option->name, "dry-run") == 0 || strcmp(option->name, "resume") == 0)
-        return refuse_shape(plan, "an option of the command line only");
+        return refuse_shape(plan, "an option for the command line only");
     const ls_setting setting = {.option = option, .origin = plan->origin};
     if ((to->of == CASES || to->of == EXCLUDE) && !option->sweeps)
         return ls_setting_refuse(
             &setting, LS_CODE_USAGE,
-            "belongs to the whole command, not to a case; give it under `defaults:`");
+            "applies to the whole command, not to a single case; move this option to `defaults:`");
     if (to->of != EXCLUDE && is_replaced(plan, option))
         return pass_over(plan, to, option);
     LS_TRY(ls_option_set_begin(to->set, option, plan->origin));
@@ -212,7 +213,7 @@ static ls_status add_part(plan_reading *plan, ls_experiment_parts *parts, ls_opt
     if (parts->count == LS_CASES_MOST)
         return ls_fail(
             LS_CODE_USAGE, "plan", plan->origin,
-            "more than %d mappings in this list; use fewer, with lists of values in them",
+            "this list has more than %d mappings; use fewer mappings, with lists of values",
             LS_CASES_MOST);
     LS_TRY(check_begin(plan, FYET_MAPPING_START));
     LS_TRY(ls_grow("plan", &parts->items, parts->count, sizeof *parts->items));
@@ -261,8 +262,8 @@ static ls_status read_figure(plan_reading *plan, plan_key key)
 static ls_status read_key(plan_reading *plan, plan_key key)
 {
     if (plan->seen[key])
-        return ls_fail(LS_CODE_USAGE, "plan", plan->origin, "%s: given twice; give it once",
-                       key_names[key]);
+        return ls_fail(LS_CODE_USAGE, "plan", plan->origin,
+                       "`%s:` is given twice; remove one of the two", key_names[key]);
     plan->seen[key] = true;
     LS_TRY(advance(plan));
     switch (key) {
@@ -301,8 +302,8 @@ static ls_status read_document(plan_reading *plan)
     LS_TRY(expect(plan, FYET_STREAM_END, "a second document"));
     if (*plan->option_at && (plan->seen[CASES] || plan->seen[DEFAULTS]))
         return ls_fail(LS_CODE_USAGE, "plan", plan->option_at, "%s",
-                       "an option next to `cases:` or `defaults:` applies to no case; move it "
-                       "under `defaults:`, where it applies to all cases");
+                       "an option next to `cases:` or `defaults:` would apply to no case; move "
+                       "this option to `defaults:`, where it applies to all cases");
     return LS_OK;
 }
 

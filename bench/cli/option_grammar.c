@@ -26,15 +26,16 @@ static ls_status check_device_names(const ls_setting *setting, char *list)
             *next++ = 0;
         if (count == CAPACITY)
             return ls_setting_refuse(setting, LS_CODE_USAGE,
-                                     "has more than %d names; give a number of devices", CAPACITY);
+                                     "has more than %d names; give the number of devices instead",
+                                     CAPACITY);
         LS_TRY(ls_setting_relay(setting, ls_device_name_parse(part, &names[count])));
         for (size_t i = 0; i < count; i++)
             if (ls_device_name_overlaps(&names[i], &names[count]))
-                return ls_setting_refuse(setting, LS_CODE_USAGE,
-                                         "%s is named twice, as a device of rank 0 (and of each "
-                                         "other rank); name each device once, or give a number of "
-                                         "devices, which applies to each rank",
-                                         part);
+                return ls_setting_refuse(
+                    setting, LS_CODE_USAGE,
+                    "'%s' is named twice; each rank uses all the devices that are named, so name "
+                    "each device once, or give a number of devices",
+                    part);
     }
     return LS_OK;
 }
@@ -62,8 +63,8 @@ ls_status ls_set_recompute(const ls_setting *setting)
         }
     if (strcmp(text, "selective") == 0)
         return ls_setting_refuse(setting, LS_CODE_USAGE,
-                                 "attention's scores are never kept, so --recompute none does the "
-                                 "same already; use none, mlp, full or a number of units");
+                                 "'selective' is not needed, since attention's scores are never "
+                                 "kept; use --recompute none (or mlp, full or a number of units)");
     return ls_parse_integer(text, 2, LS_JOB_REPLICAS, drops)
                ? LS_OK
                : ls_setting_refuse(

@@ -115,7 +115,8 @@ static ls_status refuse_unknown(const char *name, unsigned command, const char *
     const char *known_as = ls_option_command_name(command);
     if (origin)
         return ls_fail(LS_CODE_USAGE, "plan", origin,
-                       "%s: unknown key%s; %s(the keys are the options of `lockstep %s --help`)",
+                       "'%s' is not a valid key%s; %s(`lockstep %s --help` lists the options, "
+                       "which are the keys)",
                        name, short_of ? ", and keys are not abbreviated" : "", hint, known_as);
     return ls_fail(LS_CODE_USAGE, "option", where,
                    "unknown option%s; %slockstep %s --help lists all",
@@ -138,9 +139,10 @@ ls_status ls_option_require(const char *name, size_t length, unsigned command, c
             if (option->commands & commands[i].bit)
                 ls_text_add(others, sizeof others, "%s%s", *others ? ", " : "", commands[i].name);
         ls_setting setting = {.option = option, .origin = origin};
-        return ls_setting_refuse(&setting, LS_CODE_USAGE,
-                                 "does not apply to %s; it is an option of: %s",
-                                 ls_option_command_name(command), others);
+        return ls_setting_refuse(
+            &setting, LS_CODE_USAGE,
+            "is not an option of lockstep %s, but of lockstep %s; remove this option",
+            ls_option_command_name(command), others);
     }
     const ls_setting setting = {.option = option};
     const char *why = origin ? NULL : ls_option_lacked(option, command);

@@ -78,10 +78,10 @@ ls_status ls_option_set_take(const ls_option_set *set, const char *name, const c
                                 .one = option->sweeps ? one : NULL,
                                 .request = option->sweeps ? NULL : request};
     if (given_of(set, option)->count > 1)
-        return ls_setting_refuse(
-            &setting, LS_CODE_USAGE,
-            "is a list, and %s takes a single value; run a command for each value",
-            ls_option_command_name(set->command));
+        return ls_setting_refuse(&setting, LS_CODE_USAGE,
+                                 "is a list of values, but lockstep %s takes a single value; run a "
+                                 "command for each value",
+                                 ls_option_command_name(set->command));
     return setting.text ? option->set(&setting) : LS_OK;
 }
 
@@ -92,7 +92,7 @@ ls_status ls_option_set_begin(ls_option_set *set, const ls_option *option, const
     if (given->count == 0 || several)
         return LS_OK;
     ls_setting setting = {.option = option, .origin = origin};
-    return ls_setting_refuse(&setting, LS_CODE_USAGE, "given twice; give it once%s",
+    return ls_setting_refuse(&setting, LS_CODE_USAGE, "is given twice; give this option once%s",
                              option->sweeps ? ", with a list for several values" : "");
 }
 
@@ -102,7 +102,7 @@ ls_status ls_option_set_append(ls_option_set *set, const ls_option *option, cons
     ls_setting setting = {.option = option, .origin = origin};
     if (!*text)
         return ls_setting_refuse(&setting, LS_CODE_USAGE,
-                                 "the value is empty; give %s, or remove the option",
+                                 "the value is empty; give a value (%s), or remove this option",
                                  option->placeholder);
     ls_option_given *given = given_of(set, option);
     LS_TRY(ls_grow("options", &given->values, given->count, sizeof *given->values));
@@ -183,7 +183,7 @@ static ls_status take_option(ls_option_set *set, int argc, char **argv, int *at)
         value = "yes";
     ls_setting setting = {.option = option};
     if (!value)
-        return ls_setting_refuse(&setting, LS_CODE_USAGE, "a value is missing; --%s %s",
+        return ls_setting_refuse(&setting, LS_CODE_USAGE, "the value is missing; write --%s %s",
                                  option->name, option->placeholder);
     LS_TRY(ls_option_set_begin(set, option, NULL));
     return ls_option_set_split(set, option, value, NULL);
@@ -198,10 +198,10 @@ ls_status ls_option_set_read(ls_option_set *set, int argc, char **argv, size_t o
         else if (strncmp(argv[i], "--", 2) == 0 && argv[i][2] && !ended)
             LS_TRY(take_option(set, argc, argv, &i));
         else if (argv[i][0] == '-' && !ended)
-            return ls_fail(LS_CODE_USAGE, "option", argv[i],
-                           "unknown option; options are written --name "
-                           "(lockstep %s --help lists all)",
-                           ls_option_command_name(set->command));
+            return ls_fail(
+                LS_CODE_USAGE, "option", argv[i],
+                "unknown option; options begin with two dashes (lockstep %s --help lists all)",
+                ls_option_command_name(set->command));
         else
             LS_TRY(take_operand(set, argv[i], operands));
     }

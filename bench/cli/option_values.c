@@ -219,8 +219,9 @@ ls_status ls_check_models(const ls_setting *setting)
     for (size_t i = 0; i <= length; i++)
         sizes[i] = setting->text[i] == ',' ? '-' : setting->text[i];
     return ls_setting_refuse(
-        setting, LS_CODE_USAGE, "'%s' are sizes without a model%s; use mlp:%s", setting->text,
-        strchr(setting->text, ',') ? ", and a comma begins another model" : "", sizes);
+        setting, LS_CODE_USAGE, "'%s' are sizes without the name of a model%s; use --model mlp:%s",
+        setting->text, strchr(setting->text, ',') ? ", and a comma begins another model" : "",
+        sizes);
 }
 
 ls_status ls_set_model(const ls_setting *setting)
@@ -309,16 +310,16 @@ static ls_status check_comm(const ls_setting *setting, const char *word)
     if ((strcmp(word, "nccl") == 0 && !LS_HAS_NCCL) ||
         (strcmp(word, "mpi") == 0 && !ls_processes_built()))
         return ls_setting_refuse(setting, LS_CODE_MISSING,
-                                 "%s is not in this build; use auto or thread", word);
+                                 "this build does not have '%s'; use --comm auto or thread", word);
     if (strcmp(word, "mpi") == 0 && (!processes || !processes->comm))
         return ls_setting_refuse(setting, LS_CODE_MISSING,
-                                 "mpi needs ranks that a launcher started; start mpirun -n N "
-                                 "lockstep, or use thread with --ranks");
+                                 "'mpi' needs ranks that a launcher started; start lockstep by "
+                                 "mpirun -n N, or use --comm thread with --ranks N");
     const bool inside = strcmp(word, "thread") == 0 || strcmp(word, "device") == 0;
     if (inside && processes && processes->size > 1)
         return ls_setting_refuse(setting, LS_CODE_USAGE,
-                                 "%s connects ranks of one process, and the launcher started %d "
-                                 "processes; use mpi or auto, or no launcher",
+                                 "'%s' connects ranks of one process, but the launcher started %d "
+                                 "processes; use --comm mpi or auto, or start without a launcher",
                                  word, processes->size);
     return LS_OK;
 }
@@ -344,7 +345,7 @@ ls_status ls_set_ranks(const ls_setting *setting)
         setting->one->ranks != processes->size)
         return ls_setting_refuse(setting, LS_CODE_USAGE,
                                  "'%s' is not the number of ranks that the launcher started, %d; "
-                                 "remove it, or use mpirun -n %s",
+                                 "remove --ranks, or use mpirun -n %s",
                                  setting->text, processes->size, setting->text);
     return LS_OK;
 }
@@ -357,13 +358,13 @@ ls_status ls_set_gpu_word(const ls_setting *setting)
     LS_TRY(ls_set_word(setting));
     const int word = *(int *)ls_setting_field(setting);
     if (word && !ls_kernel_table_default(LS_DEVICE_GPU))
-        return ls_setting_refuse(setting, LS_CODE_USAGE,
-                                 "%s applies to no case of this command: it works on GPUs, which "
-                                 "this build does not support; use %s",
-                                 option->words[word], option->words[0]);
+        return ls_setting_refuse(
+            setting, LS_CODE_USAGE,
+            "'%s' works on GPUs only, which this build does not support; use '%s'",
+            option->words[word], option->words[0]);
     if (option->words == ls_convolution_words && word == LS_CONVOLUTION_CUDNN && !LS_HAS_CUDNN)
         return ls_setting_refuse(setting, LS_CODE_MISSING,
-                                 "cudnn is not in this build; use auto or own");
+                                 "this build does not have cuDNN; use --convolution auto or own");
     return LS_OK;
 }
 
@@ -374,10 +375,9 @@ ls_status ls_set_launcher(const ls_setting *setting)
 {
     int word;
     if (setting->origin)
-        return ls_setting_refuse(
-            setting, LS_CODE_USAGE,
-            "cannot be used in a plan: ranks connect before they read the plan; "
-            "give it on the command line");
+        return ls_setting_refuse(setting, LS_CODE_USAGE,
+                                 "cannot be used in a plan, because ranks connect before they read "
+                                 "the plan; give this option on the command line");
     return read_word(setting, &word);
 }
 

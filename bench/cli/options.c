@@ -111,22 +111,23 @@ static ls_status check_conflicts(const ls_request_parsing *parsing)
     static const struct {
         const char *name, *value; /* value: NULL means any */
         const char *other, *why;
-    } needed[] = {
-        {"checkpoint-interval", NULL, "checkpoint", "requires --checkpoint DIR; give both or none"},
-        {"checkpoint-keep", NULL, "checkpoint", "requires --checkpoint DIR; give both or none"},
-        {"resume-from-checkpoint", "auto", "checkpoint",
-         "looks in the folder of --checkpoint, which is not given; give it, or the folder of a "
-         "checkpoint"},
-        {"max-time", NULL, "until-precision",
-         "ends --until-precision, which is not given; give both or none"}};
+    } needed[] = {{"checkpoint-interval", NULL, "checkpoint",
+                   "requires --checkpoint DIR; give both options or none"},
+                  {"checkpoint-keep", NULL, "checkpoint",
+                   "requires --checkpoint DIR; give both options or none"},
+                  {"resume-from-checkpoint", "auto", "checkpoint",
+                   "'auto' looks in the folder of --checkpoint, which is not given; give "
+                   "--checkpoint DIR, or the folder of a checkpoint instead of 'auto'"},
+                  {"max-time", NULL, "until-precision",
+                   "limits --until-precision, which is not given; give both options or none"}};
     const ls_option_set *set = parsing->set;
     for (size_t i = 0; i < sizeof excluded / sizeof *excluded; i++) {
         const char *name = excluded[i].name, *other = excluded[i].other;
         const ls_setting setting = ls_parsing_setting(parsing, set, name);
         if (strcmp(ls_option_set_text(set, name, "no"), "no") != 0 &&
             (excluded[i].given ? ls_option_set_has(set, other) : ls_option_set_yes(set, other)))
-            return ls_setting_refuse(&setting, LS_CODE_USAGE, "conflicts with --%s; give only one",
-                                     other);
+            return ls_setting_refuse(&setting, LS_CODE_USAGE,
+                                     "cannot be used with --%s; remove one of the two", other);
     }
     for (size_t i = 0; i < sizeof needed / sizeof *needed; i++) {
         const char *text = ls_option_set_text(set, needed[i].name, NULL), *value = needed[i].value;
@@ -137,9 +138,9 @@ static ls_status check_conflicts(const ls_request_parsing *parsing)
     }
     const ls_setting resume = ls_parsing_setting(parsing, set, "resume");
     if (ls_option_set_yes(set, "resume") && !parsing->request->results)
-        return ls_setting_refuse(
-            &resume, LS_CODE_USAGE,
-            "looks for earlier rows in the results file, and --results names no file; give one");
+        return ls_setting_refuse(&resume, LS_CODE_USAGE,
+                                 "looks for earlier rows in a results file, but --results none is "
+                                 "given; use --results FILE");
     return LS_OK;
 }
 
@@ -160,8 +161,8 @@ static void tell_replaced(const ls_request_parsing *parsing)
         if (after > 0)
             snprintf(more, sizeof more, ", and %zu more", after);
         ls_log_line(&parsing->request->log, LS_LOG_NORMAL,
-                    "plan: %s: the command line replaces this %s%s", all[i].origin, all[i].option,
-                    more);
+                    "plan: %s: the command line's value of %s replaces this one%s", all[i].origin,
+                    all[i].option, more);
     }
 }
 

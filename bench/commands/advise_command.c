@@ -29,17 +29,18 @@ static ls_status check_options(const ls_request *request)
         for (size_t k = 0; k < i; k++)
             if (request->cases[i].strategy == request->cases[k].strategy)
                 return ls_fail(LS_CODE_USAGE, "advise", "lists",
-                               "make several questions, but advise answers one; give one value for "
-                               "each option except --strategy");
+                               "a list of values would be several questions, but advise answers "
+                               "one; give one value for each option except --strategy");
     if (strcmp(request->format, "table") != 0 && strcmp(request->format, "json") != 0 &&
         strcmp(request->format, "jsonl") != 0)
-        return ls_fail(LS_CODE_USAGE, "option --format", request->format,
-                       "is not a format of advise; use table, json or jsonl");
+        return ls_fail(
+            LS_CODE_USAGE, "option --format", request->format,
+            "this format does not work with lockstep advise; use --format table, json or jsonl");
     int64_t number;
     if (!request->prediction.platform && !ls_parse_integer(request->cases->devices, 1, 1, &number))
         return ls_fail(LS_CODE_USAGE, "option", "--platform",
-                       "is missing, and several devices need one; give one such as "
-                       "flat:latency=10us,bandwidth=1GB/s");
+                       "the network is missing, which several devices need; use for example "
+                       "--platform flat:latency=10us,bandwidth=1GB/s");
     return LS_OK;
 }
 

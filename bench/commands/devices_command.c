@@ -195,7 +195,7 @@ ls_status ls_command_devices(const ls_invocation *in, int *exit_status)
     if (!json && strcmp(format, "table") != 0)
         return ls_fail(
             LS_CODE_USAGE, "--format", format,
-            "is a format for rows of results, not for a list of devices; use table or json");
+            "this format does not work with lockstep devices; use --format table or json");
     for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
         LS_TRY(ls_option_set_take(in->set, taken[i], NULL, NULL, NULL, &request));
     const ls_machine_options options = ls_request_machine(&request);

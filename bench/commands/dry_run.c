@@ -187,20 +187,21 @@ static void tell(const ls_request *request, const ls_forecast *forecast, int *ex
         ls_log_line(&request->log, LS_LOG_NORMAL, "dry run: %zu cases%s; nothing was trained",
                     forecast->count, some);
     else if (request->processes->rank == 0)
-        ls_log_line(
-            &request->log, LS_LOG_NORMAL,
-            "dry run: %zu cases%s, about %s%s, %s at most at a time; nothing was trained",
-            forecast->count, some, time_text(ls_forecast_seconds(forecast), time),
-            request->precision > 0 && !request->budget_ns ? " or more until they are precise" : "",
-            ls_format_bytes((double)forecast->process.peak, bytes));
+        ls_log_line(&request->log, LS_LOG_NORMAL,
+                    "dry run: %zu cases%s, about %s%s, %s at most at a time; nothing was trained",
+                    forecast->count, some, time_text(ls_forecast_seconds(forecast), time),
+                    request->precision > 0 && !request->budget_ns
+                        ? " or more until they are as precise as --until-precision asks"
+                        : "",
+                    ls_format_bytes((double)forecast->process.peak, bytes));
 }
 
 ls_status ls_dry_run(ls_request *request, int *exit_status)
 {
     if (strcmp(request->format, "csv") == 0)
         return ls_fail(LS_CODE_USAGE, "option", "--format",
-                       "csv has the columns of results, but --dry-run makes no results; use table, "
-                       "md, json or jsonl");
+                       "csv has the columns of results, but --dry-run makes no results; use "
+                       "--format table, md, json or jsonl");
     ls_closing(ls_forecast_close) ls_forecast forecast = {0};
     LS_TRY(ls_forecast_make(request, false, &forecast));
     if (request->budget_ns)

@@ -74,8 +74,9 @@ ls_status ls_command_list(const ls_invocation *in, int *exit_status)
         return ls_fail(LS_CODE_USAGE, "option", argv[1],
                        "unknown option; lockstep list [KIND] takes no options");
     if (argc > 2)
-        return ls_fail(LS_CODE_USAGE, "argument", argv[2],
-                       "unexpected; lockstep list takes one kind, or none for all");
+        return ls_fail(
+            LS_CODE_USAGE, "argument", argv[2],
+            "unexpected argument; use lockstep list KIND, or lockstep list for all kinds");
     *exit_status = 0;
     return ls_list_print(ls_output(), argc > 1 ? argv[1] : NULL);
 }

@@ -91,14 +91,14 @@ static ls_status resolve_devices(const ls_option_set *set, int ranks, ls_micro *
     int64_t devices;
     size_t count = 0;
     if (ranks > 1 && m->processes->comm)
-        return ls_fail(
-            LS_CODE_USAGE, "option", "--ranks",
-            "makes ranks of threads, and the launcher started %d ranks already; remove it",
-            m->processes->size);
+        return ls_fail(LS_CODE_USAGE, "option", "--ranks",
+                       "makes ranks out of threads, but the launcher has started %d ranks already; "
+                       "remove --ranks",
+                       m->processes->size);
     if (ranks > 1 && !ls_parse_integer(spec, 1, 1024, &devices))
-        return ls_fail(
-            LS_CODE_USAGE, "option --devices", spec,
-            "names devices, but every rank has its own devices; give a number of devices");
+        return ls_fail(LS_CODE_USAGE, "option --devices", spec,
+                       "names devices, but every rank chooses its own devices; give the number of "
+                       "devices of each rank, as --devices 1");
     if (ranks > 1) {
         snprintf(all, sizeof all, "%lld", (long long)devices * ranks);
         spec = all;
@@ -107,9 +107,10 @@ static ls_status resolve_devices(const ls_option_set *set, int ranks, ls_micro *
     m->ranks = (int)count;
     LS_TRY(ls_allocate("micro", &m->known, count, sizeof *m->known));
     if (count != 1 && !op->redop && (count != 2 || !op->pairs))
-        return ls_fail(LS_CODE_USAGE, "option --devices", ls_option_set_text(set, "devices", "1"),
-                       "micro %s runs on one device%s; use --devices 1 or a name", op->name,
-                       op->pairs ? " or between two" : "");
+        return ls_fail(
+            LS_CODE_USAGE, "option --devices", ls_option_set_text(set, "devices", "1"),
+            "lockstep micro %s runs on one device%s; use --devices 1 or the name of a device",
+            op->name, op->pairs ? " or between two" : "");
     return LS_OK;
 }
 
@@ -208,9 +209,10 @@ static ls_status refuse_strangers(const ls_option_set *set, const ls_micro_op *o
         if (ls_option_set_has(set, applies[i].option) && !strstr(applies[i].operations, op->name)) {
             char where[64];
             snprintf(where, sizeof where, "--%s", applies[i].option);
-            return ls_fail(LS_CODE_USAGE, "option", where,
-                           "does not apply to micro %s; it applies to %s", op->name,
-                           applies[i].operations);
+            return ls_fail(
+                LS_CODE_USAGE, "option", where,
+                "does not apply to lockstep micro %s, but only to %s; remove this option", op->name,
+                applies[i].operations);
         }
     return LS_OK;
 }
@@ -360,7 +362,7 @@ ls_status ls_micro_sizes(const ls_micro *m, size_t smallest, size_t sizes[LS_MIC
         const char *text = m->sizes->values[i].text;
         if (*count == LS_MICRO_SIZES)
             return ls_fail(LS_CODE_USAGE, "option", "--sizes",
-                           "has more than %d sizes; give fewer, or use several commands",
+                           "has more than %d sizes; give fewer sizes, or use several commands",
                            LS_MICRO_SIZES);
         if (!ls_parse_bytes(text, &sizes[*count]) || sizes[*count] < sizeof(float) ||
             sizes[*count] > (size_t)4 << 30)
@@ -369,10 +371,10 @@ ls_status ls_micro_sizes(const ls_micro *m, size_t smallest, size_t sizes[LS_MIC
                 "is not the size of a message; give a size from 4 to 4GiB, such as 64KiB");
         const size_t rest = sizes[*count] % sizeof(float);
         if (rest)
-            return ls_fail(
-                LS_CODE_USAGE, "option --sizes", text,
-                "is not a whole number of elements, which have %zu bytes each; use %zu or %zu",
-                sizeof(float), sizes[*count] - rest, sizes[*count] - rest + sizeof(float));
+            return ls_fail(LS_CODE_USAGE, "option --sizes", text,
+                           "is not a whole number of elements of %zu bytes; use --sizes %zu or %zu",
+                           sizeof(float), sizes[*count] - rest,
+                           sizes[*count] - rest + sizeof(float));
         (*count)++;
     }
     return LS_OK;

@@ -80,11 +80,13 @@ static ls_status check_options(const ls_request *request)
         LS_TRY(check_plan(request->given));
     if (request->budget_ns)
         return ls_fail(LS_CODE_USAGE, "option --plan", "budget",
-                       "applies only when training, and predict does not train; remove it");
+                       "applies only when training, and lockstep predict does not train; remove "
+                       "`budget:` from the plan");
     const bool out = ls_option_set_has(request->given, "out");
     if (request->prediction.calibrate != out)
         return ls_fail(LS_CODE_USAGE, "option", out ? "--out" : "--calibrate",
-                       "requires %s; give both, or none", out ? "--calibrate" : "--out FILE");
+                       "requires %s; give both options, or none",
+                       out ? "--calibrate" : "--out FILE");
     const struct {
         const char *option, *path;
     } files[] = {{"option --trace", request->prediction.trace},
@@ -93,7 +95,8 @@ static ls_status check_options(const ls_request *request)
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
         if (files[i].path && request->case_count > 1)
             return ls_fail(LS_CODE_USAGE, files[i].option, files[i].path,
-                           "%zu cases cannot be written to one place; give one case, or remove it",
+                           "%zu cases cannot be written to one place; run a single case, or remove "
+                           "this option",
                            request->case_count);
     if (request->prediction.validate && !request->results)
         return ls_fail(LS_CODE_USAGE, "option", "--validate",
@@ -101,7 +104,7 @@ static ls_status check_options(const ls_request *request)
     if (request->prediction.validate && strcmp(request->format, "table") != 0 &&
         strcmp(request->format, "jsonl") != 0)
         return ls_fail(LS_CODE_USAGE, "option --format", request->format,
-                       "is not a format of --validate; use table or jsonl");
+                       "this format does not work with --validate; use --format table or jsonl");
     if (request->processes->size > 1)
         return ls_fail(LS_CODE_USAGE, "predict", "ranks",
                        "a launcher started several ranks; start predict without a launcher, and "
@@ -177,9 +180,10 @@ static ls_status open_plans(prediction *p)
         return first;
     }
     if (p->predictor.slow_device >= most)
-        return ls_fail(LS_CODE_USAGE, "option --slowdown", p->request->prediction.slowdown,
-                       "names a device that no case has; the cases have up to %d, numbered from 0",
-                       most);
+        return ls_fail(
+            LS_CODE_USAGE, "option --slowdown", p->request->prediction.slowdown,
+            "names a device that no case has; the cases have at most %d devices, numbered from 0",
+            most);
     return LS_OK;
 }
 
@@ -207,7 +211,8 @@ static ls_status run_plan(const prediction *p)
     if (child > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0)
         return LS_OK;
     return ls_fail(LS_CODE_MISSING, "option --validate", plan,
-                   "was not measured: run --plan ended with status %d; run it alone to see why",
+                   "this plan was not measured, since lockstep run --plan ended with status %d; "
+                   "run that command alone to see why",
                    child > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : -1);
 }
 
@@ -240,8 +245,9 @@ static ls_status open_results(prediction *p)
     }
     if (takes_measured(request) && !p->measured.count)
         return ls_fail(LS_CODE_MISSING, "option", "--validate",
-                       "no measured row in %s can be predicted: none was measured on this machine "
-                       "in one process, with --link or one device; first use lockstep run --link",
+                       "%s has no row that lockstep predict could be compared with; such a row is "
+                       "measured on this machine, in one process, on one device or with --link; "
+                       "first run the cases with lockstep run --link latency=T,bandwidth=R",
                        request->results);
     LS_TRY(ls_validations_open(rows, &p->validations));
     p->known = p->validations.count;
@@ -357,7 +363,7 @@ static ls_status calibrate(prediction *p)
     for (size_t i = 0; i < p->count; i++)
         LS_TRY(ls_predictor_calibrate(&p->predictor, p->workplace.machine, &p->plans[i]));
     LS_TRY(ls_durations_write(p->request->out, &p->predictor.durations));
-    ls_log_line(&p->request->log, LS_LOG_NORMAL, "durations of %zu operations: %s",
+    ls_log_line(&p->request->log, LS_LOG_NORMAL, "durations of %zu operations are written to %s",
                 p->predictor.durations.count, p->request->out);
     char words[160];
     if (ls_durations_words(&p->predictor.durations, true, words, sizeof words))
@@ -374,7 +380,8 @@ static ls_status predict_all(prediction *p)
     if (p->request->prediction.validate && p->validations.count == p->known && !p->code &&
         !ls_interrupted())
         return ls_fail(LS_CODE_MISSING, "option", "--validate",
-                       "no measured row of these cases in %s; first use lockstep run --link",
+                       "%s has no measured rows of these cases; first run them with lockstep run "
+                       "--link latency=T,bandwidth=R",
                        p->request->results);
     ls_validations_settle(&p->validations, p->known);
     if (p->request->prediction.validate)
@@ -423,8 +430,8 @@ ls_status ls_command_predict(ls_request *request, int *exit_status)
         ls_log_line(&request->log, LS_LOG_NORMAL, "left out: %s", ls_status_text(p.left_out[i]));
     if (!refused && p.measured.others)
         ls_log_line(&request->log, LS_LOG_NORMAL,
-                    "%zu measured rows are not predicted: they have several processes, or several "
-                    "devices without --link",
+                    "%zu measured rows are not compared, since they were measured in several "
+                    "processes, or on several devices without --link",
                     p.measured.others);
     if (!refused)
         lost = request->prediction.calibrate ? calibrate(&p) : predict_all(&p);

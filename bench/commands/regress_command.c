@@ -76,8 +76,8 @@ static ls_status read_fail_on(const char *list, ls_regress_task *task)
             continue;
         }
         if (task->fail_count == LS_FAIL_ON_MOST)
-            return ls_fail(LS_CODE_USAGE, "--fail-on", one, "has more than %d keys; give fewer",
-                           LS_FAIL_ON_MOST);
+            return ls_fail(LS_CODE_USAGE, "--fail-on", one,
+                           "--fail-on has more than %d keys; give fewer keys", LS_FAIL_ON_MOST);
         LS_TRY(ls_row_key_find("--fail-on", one, name, &key->path));
         if (one[name] && !read_percent(one + name + 1, &key->tolerance))
             return ls_fail(LS_CODE_USAGE, "--fail-on", one,
@@ -149,7 +149,8 @@ static ls_status collect_options(const ls_option_set *set, ls_regress_task *task
         char dashed[32];
         snprintf(dashed, sizeof dashed, "--%s", unfit[i]);
         if (ls_option_set_has(set, unfit[i]))
-            return ls_fail(LS_CODE_USAGE, "option", dashed, "leaves nothing to compare; remove it");
+            return ls_fail(LS_CODE_USAGE, "option", dashed,
+                           "leaves nothing to compare; remove this option");
     }
     LS_TRY(ls_allocate("options", &task->options, count + 1, sizeof *task->options));
     for (size_t i = 0; i < count; i++) {
@@ -245,14 +246,15 @@ static ls_status perform(request *r)
     for (size_t i = 0; i < set->operand_count; i++)
         if (r->out && ls_same_file(r->out, set->operands[i]))
             return ls_fail(LS_CODE_USAGE, "option --out", r->out,
-                           "is a file that is compared, and would be overwritten; name another");
+                           "this file is one of those to compare, and would be overwritten; name "
+                           "another file");
     if (set->operand_count > 2)
         return ls_fail(LS_CODE_USAGE, "argument", set->operands[2],
-                       "unexpected; lockstep regress %s", mode);
+                       "unexpected argument; use lockstep regress %s", mode);
     if (set->operand_count < least)
         return ls_fail(LS_CODE_USAGE, "regress", "command line",
-                       "%zu of %zu arguments are given; lockstep regress %s", set->operand_count,
-                       least, mode);
+                       "%zu of %zu arguments are given; use lockstep regress %s",
+                       set->operand_count, least, mode);
     r->task->side[LS_BASE] = set->operands[0];
     r->task->side[LS_NEW] = set->operands[set->operand_count - 1];
     if (!calibrate) {
@@ -268,8 +270,9 @@ static ls_status perform(request *r)
         return ls_fail(LS_CODE_USAGE, "--calibrate", calibrate,
                        "is not a number of comparisons; give 1 to 100000");
     if (ls_regress_is_file(r->task->side[LS_NEW]))
-        return ls_fail(LS_CODE_USAGE, "--calibrate", r->task->side[LS_NEW],
-                       "is a results file; give a program");
+        return ls_fail(
+            LS_CODE_USAGE, "--calibrate", r->task->side[LS_NEW],
+            "this is a results file, but --calibrate measures a program; name a program");
     LS_TRY(ls_regress_calibrate(r->task, (size_t)n, &r->calibration));
     return write_formats(r);
 }
@@ -280,15 +283,16 @@ static ls_status check_formats(request *r)
     const char *good = ls_option_set_text(r->set, "bisect", NULL);
     if (good || ls_option_set_text(r->set, "build", NULL))
         return ls_fail(LS_CODE_USAGE, good ? "--bisect" : "--build", good,
-                       "regress does not bisect; in lockstep's sources use ci/bisect.sh GOOD BAD "
-                       "--build COMMAND [OPTIONS]");
+                       "lockstep regress does not bisect itself; in lockstep's sources use "
+                       "ci/bisect.sh GOOD BAD --build COMMAND [OPTIONS]");
     if (ls_option_set_text(r->set, "calibrate", NULL))
         return ls_format_find(r->formats, &r->form);
     for (const char *next = r->formats; next_format(r, &next);)
         LS_TRY(ls_verdict_check(r->format));
     if (strchr(r->formats, ',') && !r->out)
         return ls_fail(LS_CODE_USAGE, "--format", r->formats,
-                       "several formats need files; add --out NAME, which writes NAME.FORMAT");
+                       "several formats need several files; add --out NAME, which writes a file "
+                       "NAME.FORMAT for each");
     return LS_OK;
 }
 
@@ -300,8 +304,8 @@ static ls_status read_request(request *r)
     LS_TRY(read_own(r->set, r->task));
     if (r->task->undecided && !*report_of(r)) /* which counts */
         return ls_fail(LS_CODE_USAGE, "--fail-on", "undecided",
-                       "needs the report of the previous comparison; use --format json --out FILE, "
-                       "and keep FILE between comparisons");
+                       "undecided=N needs the report of the previous comparison; use --format json "
+                       "--out FILE, and keep FILE between comparisons");
     LS_TRY(collect_options(r->set, r->task));
     for (const char *next = r->formats; r->out && next_format(r, &next);)
         LS_TRY(ls_file_writable("--out", r->path, 0));

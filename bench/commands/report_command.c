@@ -60,9 +60,10 @@ static ls_status check_rows(const ls_option_set *set, const report_task *task, c
         same |=
             ls_same_file(given->values[i].text, path) || ls_same_file(given->values[i].text, out);
     if (same && task->left_out > 0)
-        return ls_fail(LS_CODE_USAGE, "--out", out,
-                       "is also the input, and %zu of its rows would be lost; name another folder",
-                       task->left_out);
+        return ls_fail(
+            LS_CODE_USAGE, "--out", out,
+            "this folder is also the input, and %zu of its rows would be lost; name another folder",
+            task->left_out);
     return LS_OK;
 }
 
@@ -95,7 +96,7 @@ static ls_status perform(const ls_option_set *set, report_task *task)
     LS_TRY(read_style(set, &options));
     if (!options.out)
         return ls_fail(LS_CODE_USAGE, "report", "command line",
-                       "the folder to write is missing; --out DIR");
+                       "the folder to write is missing; use --out DIR");
     if (against)
         LS_TRY(ls_row_key_find("--against", against, strlen(against), &options.against));
     LS_TRY(ls_selection_open(where, NULL, NULL, NULL, &task->selection));
@@ -104,13 +105,13 @@ static ls_status perform(const ls_option_set *set, report_task *task)
     LS_TRY(choose_rows(task));
     if (json_array_size(task->rows) == 0 && task->predicted)
         return ls_fail(LS_CODE_MISSING, "report", where ? where : "results",
-                       "all matching rows (%zu) are predictions, not measurements; add "
-                       "warnings~predicted to --where to show them",
+                       "all matching rows (%zu) are predictions, not measurements; use --where "
+                       "warnings~predicted to show predictions",
                        task->predicted);
     if (json_array_size(task->rows) == 0)
         return ls_fail(LS_CODE_MISSING, "report", where ? where : "results",
-                       "none of the %zu rows matches; choose others by --results FILE or --where, "
-                       "or make rows by lockstep run",
+                       "none of the %zu rows matches; use other conditions for --where or another "
+                       "--results FILE, or measure rows with lockstep run",
                        task->read);
     LS_TRY(check_rows(set, task, options.out));
     LS_TRY(ls_report_write(task->results, task->rows, &options));

@@ -67,21 +67,22 @@ static ls_status find_verb(const ls_option_set *set, const results_verb **out)
 {
     const char *name = set->operand_count > 0 ? set->operands[0] : NULL;
     if (!name)
-        return ls_fail(LS_CODE_USAGE, "results", "command line",
-                       "a command is missing; valid are: %s", known);
+        return ls_fail(LS_CODE_USAGE, "results", "command line", "a verb is missing; valid are: %s",
+                       known);
     for (size_t i = 0; i < VERB_COUNT; i++)
         if (strcmp(name, verbs[i].name) == 0)
             *out = &verbs[i];
     if (!*out)
-        return ls_fail(LS_CODE_USAGE, "results", *name ? name : "''", "unknown; valid are: %s",
+        return ls_fail(LS_CODE_USAGE, "results", *name ? name : "''", "unknown verb; valid are: %s",
                        known);
     const size_t given = set->operand_count - 1;
     if (given < (*out)->count)
-        return ls_fail(LS_CODE_USAGE, "results", name, "takes %s; %zu of %zu arguments are given",
+        return ls_fail(LS_CODE_USAGE, "results", name,
+                       "this verb takes the arguments %s, but %zu of %zu are given",
                        (*out)->operands, given, (*out)->count);
     if (given > (*out)->count && !(*out)->more)
         return ls_fail(LS_CODE_USAGE, "argument", set->operands[(*out)->count + 1],
-                       "unexpected; lockstep results %s%s%s [--OPTION VALUE]...", name,
+                       "unexpected argument; use lockstep results %s%s%s [--OPTION VALUE]...", name,
                        *(*out)->operands ? " " : "", (*out)->operands);
     return LS_OK;
 }
@@ -100,9 +101,10 @@ static ls_status check_options(const ls_option_set *set, const results_verb *ver
         for (size_t v = 0; v < VERB_COUNT; v++)
             if (strstr(verbs[v].options, wanted))
                 ls_text_add(of, sizeof of, "%s%s", *of ? ", " : "", verbs[v].name);
-        return ls_fail(LS_CODE_USAGE, "option", dashed,
-                       "does not apply to results %s; it is an option of results %s", verb->name,
-                       of);
+        return ls_fail(
+            LS_CODE_USAGE, "option", dashed,
+            "is not an option of lockstep results %s, but of results %s; remove this option",
+            verb->name, of);
     }
     return LS_OK;
 }
@@ -112,7 +114,7 @@ static ls_status open_and_run(ls_results_task *task, const results_verb *verb)
     const char *out = ls_option_set_text(task->set, "out", NULL);
     if (out && ls_same_file(out, task->file))
         return ls_fail(LS_CODE_USAGE, "option --out", out,
-                       "is the file with the rows, which would be overwritten; name another");
+                       "this file holds the rows, which would be overwritten; name another file");
     if (out)
         LS_TRY(ls_file_writable("--out", out, 0));
     const bool writes = verb->run == ls_results_import || verb->run == ls_results_label ||
@@ -145,7 +147,8 @@ ls_status ls_command_results(const ls_invocation *in, int *exit_status)
     if (verb->check)
         LS_TRY(verb->check(set));
     if (strcmp(task.file, "none") == 0)
-        return ls_fail(LS_CODE_USAGE, "--results", "none", "there is nothing to read; give a file");
+        return ls_fail(LS_CODE_USAGE, "--results", "none",
+                       "there is nothing to read; use --results FILE");
     ls_status status = ls_selection_open(ls_option_set_text(set, "where", NULL),
                                          ls_option_set_text(set, "since", NULL),
                                          ls_option_set_text(set, "last", NULL),

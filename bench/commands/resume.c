@@ -88,8 +88,8 @@ static ls_status leave_out(ls_request *request, ls_workplace *workplace, known_r
     ls_progress_pause(workplace->progress);
     if (!status && request->processes->rank == 0)
         ls_log_line(&request->log, LS_LOG_NORMAL,
-                    "resume: %zu of %zu cases have their row in %s already; %zu left", all - kept,
-                    all, request->results, kept);
+                    "resume: %zu of %zu cases have a row in %s already; %zu cases are left",
+                    all - kept, all, request->results, kept);
     return status;
 }
 

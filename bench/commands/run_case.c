@@ -244,10 +244,10 @@ static ls_status save_parameters(command_run *run, case_run *c)
     if (c->trained || !is_saved(run, c) || run->processes->rank > 0)
         return status;
     if (!c->gate.parameters)
-        return ls_fail(
-            LS_CODE_MISSING, "option", "--save",
-            "verify compares no step of %s, so it trains nothing to save; use lockstep run",
-            c->plan.strategy->name);
+        return ls_fail(LS_CODE_MISSING, "option", "--save",
+                       "lockstep verify compares no step of --strategy %s, so there are no trained "
+                       "parameters to save; use lockstep run",
+                       c->plan.strategy->name);
     ls_workplace_busy(&run->workplace, true);
     status =
         ls_variables_save(&c->plan.model->graph->variables, run->request->save, c->gate.parameters);

@@ -173,10 +173,9 @@ static ls_status train_all(command_run *run)
     for (size_t i = 0; i < run->count; i++)
         left += !run->cases[i].ended;
     if (*run->over && left && run->processes->rank == 0)
-        ls_log_stderr(
-            "run: %zu of %zu cases: not run, since a device failed and this process cannot "
-            "use it any more; run these cases by another command",
-            left, run->count);
+        ls_log_stderr("run: %zu of %zu cases are not run, since a device failed and this process "
+                      "cannot use that device any more; run these cases by another command",
+                      left, run->count);
     tell_kept(run);
     if (ls_interrupted())
         ls_run_raise_code(run, LS_CODE_INTERRUPTED);
@@ -278,8 +277,9 @@ static void set_columns(command_run *run)
 static ls_status refuse_same_file(const char *option, const char *path, const char *results)
 {
     if (path && ls_same_file(path, results))
-        return ls_fail(LS_CODE_USAGE, option, path,
-                       "is the file of --results, whose rows would be overwritten; name another");
+        return ls_fail(
+            LS_CODE_USAGE, option, path,
+            "this is the file of --results, whose rows would be overwritten; name another file");
     return LS_OK;
 }
 
@@ -291,8 +291,8 @@ static ls_status prepare_folder(const ls_request *request)
     if (!known || request->resume_from)
         return ls_checkpoints_make(request->checkpoint);
     return ls_fail(LS_CODE_USAGE, "option --checkpoint", request->checkpoint,
-                   "has checkpoints already (%s); name another folder, or go on from it by "
-                   "--resume-from-checkpoint auto",
+                   "this folder has a checkpoint already (%s); name another folder, or continue "
+                   "from the checkpoint with --resume-from-checkpoint auto",
                    known);
 }
 

@@ -21,15 +21,17 @@
 ls_status ls_trace_check(const ls_request *request, bool leads)
 {
     if (!request->out)
-        return ls_fail(LS_CODE_USAGE, "option", "--out", "is missing; give --out FILE.json");
+        return ls_fail(LS_CODE_USAGE, "option", "--out",
+                       "the file to write is missing; use --out FILE.json");
     if (request->case_count > 1)
-        return ls_fail(LS_CODE_USAGE, "trace", "cases",
-                       "the options make %zu cases, and a trace file holds one; give one value for "
-                       "each option",
-                       request->case_count);
+        return ls_fail(
+            LS_CODE_USAGE, "trace", "cases",
+            "the options make %zu cases, but a trace holds one; give one value for each option",
+            request->case_count);
     if (ls_fault_strikes(&request->cases[0].fault))
         return ls_fail(LS_CODE_USAGE, "option", "--inject",
-                       "would end the command before the trace; delay=RANK:TIME works");
+                       "this fault would end the command before the trace; use --inject "
+                       "delay=RANK:TIME, or remove --inject");
     return leads ? ls_file_writable("--out", request->out, 0) : LS_OK;
 }
 
@@ -97,7 +99,7 @@ static ls_status agree_to_stop(const ls_session *session, bool stop)
 {
     stop |= ls_interrupted();
     LS_TRY(ls_world_turn(session->job.ranks.comm, LS_OK, NULL, &stop));
-    return stop ? ls_fail(LS_CODE_INTERRUPTED, "trace", "interrupted", "nothing was written")
+    return stop ? ls_fail(LS_CODE_INTERRUPTED, "trace", "interrupted", "no trace was written")
                 : LS_OK;
 }
 
@@ -127,8 +129,8 @@ ls_status ls_trace_case(ls_workplace *workplace, const ls_plan_of_case *plan)
     ls_trial trial;
     if (plan->devices[0].kind == LS_DEVICE_GPU)
         return ls_fail(LS_CODE_MISSING, "trace", plan->strategy->name,
-                       "a CUDA graph does not give the times of its operations; use CPU devices "
-                       "(--devices cpu:0), or kernel_times (ci/gpu.md)");
+                       "the steps of a GPU run as a CUDA graph, which does not tell the times of "
+                       "its operations; use CPU devices, as --devices cpu:0");
     ls_progress_enter(workplace->progress, 0, LS_PHASE_OPENING);
     LS_TRY(ls_world_agree(plan->job.ranks.comm, ls_trial_open(workplace, plan, &trial)));
     ls_status status = trace_trial(workplace, &trial);

@@ -119,7 +119,7 @@ static void note_element(const comparison *c, const char *when, const ls_differe
                          ls_gate *gate)
 {
     const ls_variable *v = ls_variables_holding(c->variables, d->first);
-    ls_gate_wrong(gate, "%s: %s element %zu is %.9g, expected %.9g (%s)", when, v->name,
+    ls_gate_wrong(gate, "%s: %s element %zu is %.9g, but %.9g in %s", when, v->name,
                   d->first - v->offset, ls_unsigned_nan((double)values[d->first]),
                   ls_unsigned_nan((double)expected[d->first]), name);
 }
@@ -146,8 +146,10 @@ static ls_status judge_first_step(const comparison *c, ls_gate *gate)
     if (!gate->pass)
         return LS_OK;
     if (!(rel <= bound))
-        ls_gate_wrong(gate, "step 0: the gradient differs from single's %s",
-                      ls_gate_difference(rel, bound, by));
+        ls_gate_wrong(
+            gate,
+            "step 0: the gradient differs from the gradient of the whole batch on one device %s",
+            ls_gate_difference(rel, bound, by));
     else
         ls_gate_whole_loss(c->plan, c->plan->job.start, c->loss[CANDIDATE], loss, gate);
     return LS_OK;
@@ -171,8 +173,8 @@ static ls_status judge_at_once(comparison *c, uint64_t steps, ls_gate *gate)
         LS_TRY(ls_session_look(session, &found));
         if (!*gate->diverged && strcmp(found.digest, c->found.digest) != 0)
             ls_gate_wrong(gate,
-                          "%s: a rank's parameters differ from those after the same steps, started "
-                          "one by one",
+                          "%s: a rank's parameters differ from its parameters after the same "
+                          "steps, started one by one",
                           when);
     }
     LS_TRY(ls_session_gather(session, LS_VALUES, c->at_once));
@@ -180,7 +182,8 @@ static ls_status judge_at_once(comparison *c, uint64_t steps, ls_gate *gate)
         return LS_OK;
     const ls_difference d = ls_variables_compare(c->variables, c->at_once, c->values[CANDIDATE]);
     if (!d.same_bits)
-        note_element(c, when, &d, c->at_once, "steps one by one", c->values[CANDIDATE], gate);
+        note_element(c, when, &d, c->at_once, "the same steps started one by one",
+                     c->values[CANDIDATE], gate);
     return LS_OK;
 }
 
@@ -240,7 +243,7 @@ static ls_status judge_library_at_once(comparison *c, uint64_t steps, ls_gate *g
         if (!(rel <= gradient_bound))
             ls_gate_wrong(gate,
                           "%llu steps at once: the reduced gradient of step %llu differs from the "
-                          "sum of the replicas' gradients %s",
+                          "sum of the replicas' gradients, summed one after the other, %s",
                           (unsigned long long)count, (unsigned long long)(first + count - 1),
                           ls_gate_difference(rel, gradient_bound, by));
         else if (*found.differs)
@@ -269,11 +272,11 @@ static ls_status judge_step(comparison *c, uint64_t step, ls_gate *gate)
     gate->max_ulp = drift.max_ulp > gate->max_ulp ? drift.max_ulp : gate->max_ulp;
     gate->max_rel = drift.max_rel > gate->max_rel ? drift.max_rel : gate->max_rel;
     if (gate->pass && (!d.same_bits || !ls_values_same(c->loss[CANDIDATE], c->loss[judge]))) {
-        const char *name = judge == ORACLE ? "oracle" : "reference";
+        const char *name = ls_gate_judge_name(judge == ORACLE);
         char when[40];
         snprintf(when, sizeof when, "step %llu", (unsigned long long)step);
         if (d.same_bits)
-            ls_gate_wrong(gate, "%s: loss is %.9g, expected %.9g (%s)", when,
+            ls_gate_wrong(gate, "%s: the loss is %.9g, but %.9g in %s", when,
                           ls_unsigned_nan(c->loss[CANDIDATE]), ls_unsigned_nan(c->loss[judge]),
                           name);
         else
@@ -326,14 +329,14 @@ static ls_status judge_state(comparison *c, ls_values array, const char *name, l
         LS_TRY(oracle->functions->state(oracle, array, ls_job_elements(oracle->job), c->other));
         const ls_difference d = ls_variables_compare(c->variables, c->at_once, c->other);
         if (!d.same_bits && gate->pass)
-            note_element(c, when, &d, c->at_once, "oracle", c->other, gate);
+            note_element(c, when, &d, c->at_once, ls_gate_judge_name(true), c->other, gate);
         return LS_OK;
     }
     const uint64_t *expected = ls_reference_state(c->single, array);
     for (size_t i = 0; i < c->variables->count && gate->pass; i++) {
         const ls_variable *v = &c->variables->items[i];
         if (ls_reference_hash(c->at_once + v->offset, v->count) != expected[i])
-            ls_gate_wrong(gate, "%s: %s differs from the reference", when, v->name);
+            ls_gate_wrong(gate, "%s: %s differs from training on one device", when, v->name);
     }
     return LS_OK;
 }

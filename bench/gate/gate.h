@@ -69,6 +69,9 @@ ls_status ls_gate_keep(const ls_workplace *workplace, ls_session *candidate, ls_
 /** The gate does not pass, and why: what differed first. */
 void ls_gate_wrong(ls_gate *gate, const char *why, ...) __attribute__((format(printf, 2, 3)));
 
+/** The judge in a message: the oracle, or `single`. */
+const char *ls_gate_judge_name(bool oracle);
+
 enum { LS_GATE_BY = 64 };
 
 /** How far two sides are apart, for a message: "by 0.31 relative, bound 0.02". */

@@ -129,8 +129,8 @@ static ls_status note_replica(comparison *c, uint64_t step, int replica, ls_gate
     ls_run *run = c->candidate.run;
     if (replica >= c->local) {
         ls_gate_wrong(gate,
-                      "step %llu: replica %d's parameters differ from a run that computes one "
-                      "replica at a time",
+                      "step %llu: replica %d's parameters differ from its parameters in a run that "
+                      "trains one replica at a time",
                       (unsigned long long)step, replica);
         return LS_OK;
     }
@@ -142,8 +142,8 @@ static ls_status note_replica(comparison *c, uint64_t step, int replica, ls_gate
         return LS_OK;
     const ls_variable *v = ls_variables_holding(c->variables, d.first);
     ls_gate_wrong(gate,
-                  "step %llu: %s element %zu is %.9g on replica %d, expected %.9g (replicas run "
-                  "one at a time)",
+                  "step %llu: %s element %zu is %.9g on replica %d, but %.9g in a run that trains "
+                  "one replica at a time",
                   (unsigned long long)step, v->name, d.first - v->offset,
                   ls_unsigned_nan((double)c->candidate_values[d.first]), replica,
                   ls_unsigned_nan((double)c->judge_values[d.first]));
@@ -171,8 +171,10 @@ static ls_status judge_step(comparison *c, uint64_t step, ls_gate *gate)
             LS_TRY(note_replica(c, step, d, gate));
     }
     if (gate->pass && !ls_values_same(loss, c->loss))
-        ls_gate_wrong(gate, "step %llu: loss is %.9g, expected %.9g (replicas run one at a time)",
-                      (unsigned long long)step, ls_unsigned_nan(c->loss), ls_unsigned_nan(loss));
+        ls_gate_wrong(
+            gate,
+            "step %llu: the loss is %.9g, but %.9g in a run that trains one replica at a time",
+            (unsigned long long)step, ls_unsigned_nan(c->loss), ls_unsigned_nan(loss));
     /* Before the first update the loss is `single`'s: this finds bugs that slices share. A mean of
      * the replicas' own means is another one where they have different numbers of targets. */
     const ls_job *job = &c->plan->job;
@@ -204,8 +206,8 @@ static ls_status judge_exchange(comparison *c, uint64_t step, ls_gate *gate)
         gate->replicas_differ |= c->stepwise[d] != c->stepwise[0];
     if (gate->replicas_differ && gate->pass)
         ls_gate_wrong(gate,
-                      "step %llu: after an exchange, which should make replicas equal, their "
-                      "parameters differ",
+                      "step %llu: the replicas' parameters differ after an exchange that should "
+                      "make them equal",
                       (unsigned long long)step);
     return LS_OK;
 }
@@ -259,8 +261,8 @@ static ls_status compare_at_once(comparison *c, uint64_t steps, ls_gate *gate)
     for (int d = 0; d < c->replicas && gate->pass && !c->library; d++)
         if (c->all[d] != c->stepwise[d])
             ls_gate_wrong(gate,
-                          "%llu steps at once: replica %d's parameters differ from those after the "
-                          "same steps one by one",
+                          "%llu steps at once: replica %d's parameters differ from its parameters "
+                          "after the same steps, started one by one",
                           (unsigned long long)steps, d);
     return ls_gate_agree(c->comm, gate);
 }

@@ -49,7 +49,8 @@ static ls_status judge(const ls_workplace *workplace, ls_session *session, uint6
     LS_TRY(ls_ps_report_collect(session->run, &report));
     if (session->job.ps.mode == LS_PS_SSP && report.lead.max > (uint64_t)session->job.ps.staleness)
         ls_gate_wrong(gate,
-                      "lead: a worker was %llu steps ahead of the slowest, but the bound is %d",
+                      "lead: a worker was %llu steps ahead of the slowest worker, but "
+                      "--ps-staleness allows %d",
                       (unsigned long long)report.lead.max, session->job.ps.staleness);
     if (steps)
         LS_TRY(ls_gate_traffic(session->run, gate));

@@ -33,10 +33,11 @@ static void compare_values(const changes *c, const char *what, uint64_t step, ls
         return;
     const ls_variable *v = ls_variables_holding(c->variables, d.first);
     ls_gate_wrong(
-        gate, "step %llu, at a membership change: %s%s%s element %zu is %.9g, expected %.9g (%s)",
+        gate,
+        "step %llu, where a replica leaves or joins: %s%s%s element %zu is %.9g, but %.9g in %s",
         (unsigned long long)step, what, *what ? " of " : "", v->name, d.first - v->offset,
         ls_unsigned_nan((double)c->candidate_values[d.first]),
-        ls_unsigned_nan((double)c->judge_values[d.first]), c->single ? "oracle" : "reference");
+        ls_unsigned_nan((double)c->judge_values[d.first]), ls_gate_judge_name(c->single != NULL));
 }
 
 static ls_status compare_step(const changes *c, bool behind, ls_gate *gate)
@@ -55,9 +56,10 @@ static ls_status compare_step(const changes *c, bool behind, ls_gate *gate)
     LS_TRY(ls_session_one_step(c->judge, c->judge_values, &expected));
     compare_values(c, "", step, gate);
     if (gate->pass && !ls_values_same(loss, expected))
-        ls_gate_wrong(gate, "step %llu, at a membership change: loss is %.9g, expected %.9g (%s)",
-                      (unsigned long long)step, ls_unsigned_nan(loss), ls_unsigned_nan(expected),
-                      c->single ? "oracle" : "reference");
+        ls_gate_wrong(
+            gate, "step %llu, where a replica leaves or joins: the loss is %.9g, but %.9g in %s",
+            (unsigned long long)step, ls_unsigned_nan(loss), ls_unsigned_nan(expected),
+            ls_gate_judge_name(c->single != NULL));
     if (gate->pass && behind)
         ls_gate_whole_loss(c->candidate->plan, step, loss, whole, gate);
     LS_TRY(ls_session_look(c->candidate, &found));
@@ -115,9 +117,10 @@ static ls_status change_members(const changes *c, const ls_gate_sides *sides, ls
     LS_TRY(hash_state(c, behind));
     for (int a = 0; a < LS_ARRAYS && gate->pass; a++)
         if (before[a] != behind[a])
-            ls_gate_wrong(gate, "step %llu: the membership change before this step altered %s",
-                          (unsigned long long)c->candidate->step,
-                          ls_state_name(c->candidate->run->job, (ls_values)a));
+            ls_gate_wrong(
+                gate, "step %llu: moving the state to other members before this step altered %s",
+                (unsigned long long)c->candidate->step,
+                ls_state_name(c->candidate->run->job, (ls_values)a));
     return LS_OK;
 }
 

@@ -83,12 +83,12 @@ static ls_status judge(const ls_gate_sides *sides, const ls_evaluation *found, l
                              expected.counted == found->counted))
         return LS_OK;
     ls_gate_wrong(gate,
-                  "evaluation after %llu steps: %llu of %llu predictions are right, expected %llu "
-                  "of %llu (%s), with equal samples and parameters%s",
+                  "evaluation after %llu steps: %llu of %llu predictions are right, but %llu of "
+                  "%llu in %s, with equal samples and parameters%s",
                   (unsigned long long)gate->steps, (unsigned long long)found->right,
                   (unsigned long long)found->counted, (unsigned long long)expected.right,
-                  (unsigned long long)expected.counted, sides->oracle ? "oracle" : "reference",
-                  expected.outputs == found->outputs ? "" : "; the outputs differ, too");
+                  (unsigned long long)expected.counted, ls_gate_judge_name(sides->oracle != NULL),
+                  expected.outputs == found->outputs ? "" : "; the model's outputs differ, too");
     return LS_OK;
 }
 
@@ -145,7 +145,7 @@ ls_status ls_gate_rate(const ls_session *candidate, uint64_t step, ls_gate *gate
         if (!(fabs(range[i] - right) <= bound * s->initial))
             ls_gate_wrong(
                 gate,
-                "step %llu: the learning rate is %.17g on a device, expected %.17g by the schedule",
+                "step %llu: the learning rate is %.17g on a device, but %.17g by the schedule",
                 (unsigned long long)step, range[i], right);
     return LS_OK;
 }
@@ -170,8 +170,8 @@ ls_status ls_gate_copies_of(const ls_session *candidate, int device, ls_range bl
         const ls_variable *v =
             ls_variables_holding(&candidate->job.model->graph->variables, block.first + i);
         ls_gate_wrong(gate,
-                      "%sstep %llu: %s element %zu on device %d is %.9g, expected %.9g (the "
-                      "rounded master copy)",
+                      "%sstep %llu: the bf16 copy of %s element %zu on device %d is %.9g, but the "
+                      "float32 parameter rounds to %.9g",
                       ls_gate_copies_differ, (unsigned long long)step, v->name,
                       block.first + i - v->offset, ls_job_member(&candidate->job, (size_t)device),
                       ls_unsigned_nan((double)other[i]), ls_unsigned_nan((double)want));

@@ -35,12 +35,17 @@ void ls_gate_wrong(ls_gate *gate, const char *why, ...)
     gate->pass = false;
 }
 
+const char *ls_gate_judge_name(bool oracle)
+{
+    return oracle ? "a replay of the same sums on one device" : "training on one device";
+}
+
 const char *ls_gate_difference(double rel, double bound, char text[LS_GATE_BY])
 {
     if (isfinite(rel))
         snprintf(text, LS_GATE_BY, "by %.3g relative, bound %.3g", rel, bound);
     else
-        snprintf(text, LS_GATE_BY, "where only one of them is finite");
+        snprintf(text, LS_GATE_BY, "so much that only one of the two is finite");
     return text;
 }
 
@@ -65,7 +70,7 @@ void ls_gate_whole_loss(const ls_plan_of_case *plan, uint64_t step, double loss,
         plan->job.kernels.precision == LS_PRECISION_BF16 ? 0x1p-8 : ls_gate_loss_bound;
     if (distance > 0 && !(distance <= bound * fabs(whole) + (double)FLT_MIN * products))
         ls_gate_wrong(gate,
-                      "step %llu: loss is %.9g, expected %.9g (the whole batch in one pass), "
+                      "step %llu: the loss is %.9g, but %.9g if the whole batch is one pass, "
                       "relative bound %.3g",
                       (unsigned long long)step, ls_unsigned_nan(loss), ls_unsigned_nan(whole),
                       bound);
@@ -90,7 +95,9 @@ ls_status ls_gate_traffic(const ls_run *run, ls_gate *gate)
     LS_TRY(run->functions->traffic(run, &sent, &formula));
     if (sent.bytes_sent == formula.bytes_sent && sent.messages_sent == formula.messages_sent)
         return LS_OK;
-    ls_gate_wrong(gate, "traffic: a step sent %llu bytes in %llu messages, expected %llu in %llu",
+    ls_gate_wrong(gate,
+                  "traffic: a step sent %llu bytes in %llu messages, but the strategy's formula "
+                  "says %llu bytes in %llu messages",
                   (unsigned long long)sent.bytes_sent, (unsigned long long)sent.messages_sent,
                   (unsigned long long)formula.bytes_sent,
                   (unsigned long long)formula.messages_sent);

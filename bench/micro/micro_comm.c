@@ -356,10 +356,10 @@ static ls_status check_exchanges(const ls_micro *m)
 {
     if (m->comm->exchange)
         return LS_OK;
-    return ls_fail(LS_CODE_USAGE, "option --comm", m->comm->name,
-                   "offers all-reduce, all-gather and reduce-scatter only; use micro allreduce, "
-                   "allgather or reducescatter with --allreduce library or "
-                   "auto, or --comm auto");
+    return ls_fail(
+        LS_CODE_USAGE, "option --comm", m->comm->name,
+        "NCCL is used for all-reduce, all-gather and reduce-scatter only; use --comm auto, or "
+        "lockstep micro allreduce, allgather or reducescatter with --allreduce library");
 }
 
 /* Checks all that were given, before any is measured. */

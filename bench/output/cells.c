@@ -195,8 +195,8 @@ ls_status ls_chosen_read(const char *keys, ls_chosen *out)
         const size_t length = strcspn(key, ",");
         const char *path;
         if (count == LS_CHOSEN_MOST)
-            return ls_fail(LS_CODE_USAGE, "--columns", NULL, "more than %d keys; give fewer",
-                           LS_CHOSEN_MOST);
+            return ls_fail(LS_CODE_USAGE, "--columns", NULL,
+                           "has more than %d keys; give fewer keys", LS_CHOSEN_MOST);
         LS_TRY(ls_row_key_find("--columns", key, length, &path));
         ls_column *column = &out->column[count];
         *column = ls_column_of(path, out->title[count]);

@@ -96,7 +96,7 @@ ls_status ls_format_find(const char *name, const ls_format **out)
             return LS_OK;
         }
     }
-    return ls_fail(LS_CODE_USAGE, "--format", name, "no such format; valid are: %s",
+    return ls_fail(LS_CODE_USAGE, "--format", name, "this is not a format; valid are: %s",
                    ls_format_names());
 }
 

@@ -42,7 +42,7 @@ static const char rows_sql[] =
 
 ls_status ls_results_refuse(const char *path, const char *why)
 {
-    return ls_fail(LS_CODE_MISSING, "results", path, "%s; --results FILE names another", why);
+    return ls_fail(LS_CODE_MISSING, "results", path, "%s; use another --results FILE", why);
 }
 
 /* Refuses a file that cannot be locked at all: SQLite takes ENOLCK for another program's lock. Not
@@ -57,11 +57,10 @@ static ls_status check_locks(const char *path)
     close(file);
     if (error == 0 || error == EAGAIN || error == EACCES || error == EINTR)
         return LS_OK;
-    return ls_fail(
-        LS_CODE_MISSING, "results", path,
-        "this folder has no file locks (%s), and without them two programs would corrupt "
-        "the file; --results FILE names one in another folder, or none",
-        strerror(error));
+    return ls_fail(LS_CODE_MISSING, "results", path,
+                   "this folder has no file locks (%s), without which two programs could corrupt "
+                   "the file; use --results FILE with a file in another folder, or --results none",
+                   strerror(error));
 }
 
 /* Whether a write failed because of the limit on the size of files, and not of a full disk. */
@@ -81,10 +80,10 @@ static ls_status refuse_code(const ls_results *results, int code)
         int code;
         const char *why;
     } known[] = {{SQLITE_FULL, "cannot be written: the disk is full"},
-                 {SQLITE_BUSY, "is locked by another program (waited 30 s)"}, /* PATIENCE_S */
+                 {SQLITE_BUSY, "another program has locked this file for 30 s"}, /* PATIENCE_S */
                  {SQLITE_CORRUPT, "is damaged"},
-                 {SQLITE_NOTADB, "is not an SQLite database, so not one of lockstep"},
-                 {SQLITE_READONLY, "cannot be written: it or its folder is read-only"}};
+                 {SQLITE_NOTADB, "this file is not an SQLite database"},
+                 {SQLITE_READONLY, "cannot be written: the file or its folder is read-only"}};
     const char *text = results->db ? sqlite3_errmsg(results->db) : sqlite3_errstr(code);
     int system_error = results->db ? sqlite3_system_errno(results->db) : 0;
     struct rlimit limit;
@@ -92,17 +91,16 @@ static ls_status refuse_code(const ls_results *results, int code)
         LS_TRY(check_locks(results->path));
     if (results->db && is_limited(results, &limit))
         return ls_fail(LS_CODE_MISSING, "results", results->path,
-                       "cannot be written: a file may have at most %llu bytes here (ulimit -f); "
-                       "raise the limit, or --results FILE names another",
+                       "cannot be written, since a file may have at most %llu bytes (ulimit -f); "
+                       "raise this limit",
                        (unsigned long long)limit.rlim_cur);
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (known[i].code == (code & 0xff))
             return ls_results_refuse(results->path, known[i].why);
     if ((code & 0xff) == SQLITE_CANTOPEN)
         text = "cannot be opened";
-    return ls_fail(LS_CODE_MISSING, "results", results->path,
-                   "%s%s%s; --results FILE names another", text, system_error ? ": " : "",
-                   system_error ? strerror(system_error) : "");
+    return ls_fail(LS_CODE_MISSING, "results", results->path, "%s%s%s; use another --results FILE",
+                   text, system_error ? ": " : "", system_error ? strerror(system_error) : "");
 }
 
 /* ---- Statements ----------------------------------------------------------------------------- */
@@ -164,12 +162,13 @@ static ls_status check_parent(const char *path)
     if (strcmp(path, LS_RESULTS_DEFAULT) == 0) {
         if (mkdir(folder, 0777) != 0 && errno != EEXIST)
             return ls_fail(LS_CODE_MISSING, "results", path,
-                           "its folder cannot be made: %s; --results FILE names another",
+                           "the file's folder cannot be made: %s; use another --results FILE",
                            strerror(errno));
     } else if (access(folder, F_OK) != 0) {
         return ls_fail(LS_CODE_MISSING, "results", path,
-                       "its folder %s: %s; make it, or --results FILE names another", folder,
-                       strerror(errno));
+                       "the file's folder %s cannot be used: %s; make the folder, or use another "
+                       "--results FILE",
+                       folder, strerror(errno));
     }
     return LS_OK;
 }
@@ -185,13 +184,13 @@ static ls_status check_start(const char *path, bool empty)
     const ssize_t size = read(file, start, sizeof start);
     close(file);
     if (empty && size > 0) /* as in /proc */
-        return ls_results_refuse(path, "is not an SQLite database, so not one of lockstep");
+        return ls_results_refuse(path, "this file is not an SQLite database");
     const uint32_t id = (uint32_t)start[68] << 24 | (uint32_t)start[69] << 16 |
                         (uint32_t)start[70] << 8 | start[71];
     const bool logged = start[18] == 2;
     return size == sizeof start && memcmp(start, "SQLite format 3", 16) == 0 &&
                    id != APPLICATION_ID && (id != 0 || !logged)
-               ? ls_results_refuse(path, "is a database of another program")
+               ? ls_results_refuse(path, "this file is a database of another program")
                : LS_OK;
 }
 
@@ -207,18 +206,19 @@ static ls_status examine(const char *path, bool create, bool *fresh)
             return ls_results_refuse(path, strerror(errno));
         if (!create)
             return ls_fail(LS_CODE_MISSING, "results", path,
-                           "no such file; lockstep run creates it, --results FILE names another");
+                           "there is no such file; measure with lockstep run, which creates this "
+                           "file, or use another --results FILE");
         *fresh = true;
         return check_parent(path);
     }
     if (S_ISDIR(facts.st_mode))
-        return ls_results_refuse(path, "is a folder");
+        return ls_results_refuse(path, "this is a folder, not a file");
     if (!S_ISREG(facts.st_mode))
-        return ls_results_refuse(path, "is not a regular file");
+        return ls_results_refuse(path, "this is not a regular file");
     *fresh = facts.st_size == 0;
     LS_TRY(check_start(path, *fresh));
     if (*fresh && !create)
-        return ls_results_refuse(path, "is empty: it holds no database");
+        return ls_results_refuse(path, "this file is empty");
     return LS_OK;
 }
 
@@ -298,16 +298,16 @@ static ls_status verify(ls_results *results)
     int64_t id, ours, schema;
     LS_TRY(ls_results_ask(results, "PRAGMA application_id", &id));
     if (id != APPLICATION_ID)
-        return ls_results_refuse(results->path, "is a database of another program");
+        return ls_results_refuse(results->path, "this file is a database of another program");
     LS_TRY(ls_results_ask(results, "PRAGMA user_version", &schema));
     if (schema < 1 || schema > SCHEMA_LAST)
         return ls_fail(LS_CODE_MISSING, "results", results->path,
-                       "has schema %lld, this lockstep knows %d; use the lockstep that wrote it, "
-                       "or another file",
+                       "this file has schema %lld, but this version of lockstep knows schemas up "
+                       "to %d; use the version that wrote the file, or another --results FILE",
                        (long long)schema, SCHEMA_LAST);
     LS_TRY(ls_results_ask(results, sql, &ours));
     return ours ? LS_OK
-                : ls_results_refuse(results->path, "is damaged: tables of its schema are missing");
+                : ls_results_refuse(results->path, "this file is damaged (tables are missing)");
 }
 
 /* Takes the write lock, so that a file that cannot be written is refused before any work. */

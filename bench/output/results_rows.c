@@ -192,19 +192,23 @@ ls_status ls_results_find(ls_results *results, const char *name, json_t **out)
     json_auto_t *found = json_array();
     *out = NULL;
     if (!*name)
-        return ls_fail(LS_CODE_USAGE, "row", "''", "an empty id; lockstep results list shows ids");
+        return ls_fail(LS_CODE_USAGE, "row", "''",
+                       "the id is empty; lockstep results list shows the ids of all rows");
     if (last && name[4] && (name[4] != '~' || !ls_parse_integer(name + 5, 0, 1000000000, &before)))
         return ls_fail(LS_CODE_USAGE, "row", name,
-                       "is not an id; give an id, last, or last~N for the row N before the last");
+                       "this is not an id; give an id (lockstep results list shows them), or last, "
+                       "or last~N for the row N before the last");
     json_auto_t *values = json_pack("{s:s,s:I}", "name", name, "before", (json_int_t)before);
     LS_TRY(ls_results_query(results, last ? by_time : by_id, values, found));
     json_unpack(json_array_get(found, 0), "{s:i,s:o}", "whole", &whole, "row", &row);
     if (json_array_size(found) == 0)
         return ls_fail(LS_CODE_MISSING, "row", name,
-                       "not in %s; lockstep results list shows the ids", results->path);
+                       "no row of %s has this id; lockstep results list shows the ids of all rows",
+                       results->path);
     if (json_array_size(found) > 1 && !whole)
         return ls_fail(LS_CODE_USAGE, "row", name,
-                       "several ids in %s begin like this; give more characters", results->path);
+                       "several ids in %s begin like this; give more characters of the id",
+                       results->path);
     if (!json_is_object(row))
         return ls_results_refuse(results->path, "is damaged: a row in it is not valid JSON");
     *out = json_incref(json_array_get(found, 0));

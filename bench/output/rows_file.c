@@ -14,13 +14,13 @@
 static const char *why_no_row(const json_t *row)
 {
     if (!json_is_object(row))
-        return "is not a JSON object";
+        return "this line is not a JSON object";
     if (!*ls_row_string(row, LS_F_id))
-        return "has no id, so it is not a row";
+        return "this line has no id, so it is not a row";
     if (!json_is_string(ls_row_get(row, LS_F_timestamp)))
-        return "has no timestamp, so it is not a row";
+        return "this line has no timestamp, so it is not a row";
     if (ls_row_integer(row, LS_F_schema) != LS_ROW_SCHEMA)
-        return "is a row of another schema";
+        return "this line is a row of another schema";
     return NULL;
 }
 
@@ -37,20 +37,21 @@ static ls_status read_lines(const char *what, FILE *stream, const char *path, ls
         if (strspn(line, " \t\r\n") == (size_t)length)
             continue;
         json_auto_t *row = json_loadb(line, (size_t)length, 0, NULL);
-        const char *why = row ? why_no_row(row) : "is not JSON";
+        const char *why = row ? why_no_row(row) : "this line is not valid JSON";
         snprintf(where, sizeof where, "line %lld", (long long)number);
         if (why)
             status = ls_status_within(what, path,
                                       ls_fail(LS_CODE_MISSING, where, NULL,
-                                              "%s; give a file that --format jsonl printed, or a "
-                                              "results file (no row of this file is used)",
+                                              "%s (no row of this file is used); give a file that "
+                                              "--format jsonl printed, or a results file",
                                               why));
         else
             status = visit(context, number, row);
     }
     free(line);
     if (!status && !feof(stream)) /* too long a line is not an error of the stream */
-        status = ls_fail(LS_CODE_MISSING, what, path, "cannot be read: %s", strerror(errno));
+        status = ls_fail(LS_CODE_MISSING, what, path,
+                         "cannot be read: %s; name a file that can be read", strerror(errno));
     return status;
 }
 
@@ -71,7 +72,8 @@ ls_status ls_rows_each(const char *what, const char *path, ls_row_visit visit, v
     snprintf(inside, sizeof inside, folder ? "%s/" LS_ROWS_NAME : "%s", path);
     FILE *stream = fopen(inside, "rb");
     if (!stream)
-        return ls_fail(LS_CODE_MISSING, what, path, "%s; give JSON lines or a results file",
+        return ls_fail(LS_CODE_MISSING, what, path,
+                       "%s; give a file of JSON lines (--format jsonl) or a results file",
                        folder ? "is a folder without " LS_ROWS_NAME : strerror(errno));
     const bool database = fread(start, 1, sizeof start, stream) == sizeof start &&
                           memcmp(start, "SQLite format 3", sizeof start) == 0;

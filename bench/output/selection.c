@@ -106,21 +106,21 @@ static ls_status read_condition(const char *part, sqlite3_str *sql, bool *predic
     const size_t length = strcspn(part, "!=<>~");
     const char *rest = part + length;
     if (length == 0)
-        return refuse(part, "a key is missing");
+        return refuse(part, "this condition has no key");
     size_t i = 0, count = sizeof operators / sizeof *operators;
     while (i < count && strncmp(rest, operators[i].text, strlen(operators[i].text)) != 0)
         i++;
     if (i == count)
-        return refuse(part, "is not a condition");
+        return refuse(part, "this is not a condition");
     const char *sign = operators[i].text, *value = rest + strlen(sign);
     double real;
     const char *key;
     LS_TRY(ls_row_key_find("--where", part, length, &key));
     if (!*value && strcmp(sign, "=") != 0 && strcmp(sign, "!=") != 0)
-        return refuse(part, "a value is missing");
+        return refuse(part, "this condition has no value");
     if (*value && *sign != '~' && is_number(key) && !ls_parse_real(value, &real))
-        return ls_fail(LS_CODE_USAGE, "--where", key, "is a number, and '%s' is not; give a number",
-                       value);
+        return ls_fail(LS_CODE_USAGE, "--where", key,
+                       "this key is a number, but '%s' is not; give a number", value);
     *predictions |= strncmp(key, "prediction", 10) == 0 || strcmp(key, "result.warnings") == 0;
     put_condition(sql, key, i, value);
     return LS_OK;
@@ -163,8 +163,8 @@ ls_status ls_since_read(const char *text, time_t now, char stamp[21])
     snprintf(stamp, 21, "%s", out ? out : "");
     return out ? LS_OK
                : ls_fail(LS_CODE_USAGE, "--since", text,
-                         "is neither an age (30min, 12h, 2d, 1w) nor a day (2026-11-20, or with a "
-                         "time: 2026-11-20T14:30)");
+                         "this is neither an age nor a day; use for example 30min, 12h, 2d, 1w, "
+                         "2026-11-20 or 2026-11-20T14:30");
 }
 
 /* ---- Selection ------------------------------------------------------------------------------ */

@@ -49,13 +49,15 @@ ls_status ls_output_flush(FILE *stream, const char *results)
     const char *name = stream == ls_output() ? "standard output" : "file";
     if (stream == ls_output() && is_unread(stream))
         return ls_fail(LS_CODE_UNREAD, "output", name,
-                       "the program that reads it ended before all was written; write to a file");
+                       "the program that reads this output ended before all was written; write to "
+                       "a file instead");
     if (!results)
-        return ls_fail(LS_CODE_MISSING, "output", name,
-                       "not all of it could be written: %s; use a disk with free space", why);
+        return ls_fail(
+            LS_CODE_MISSING, "output", name,
+            "this output is incomplete, since writing failed: %s; use a disk with free space", why);
     return ls_fail(LS_CODE_MISSING, "output", name,
-                   "not all of it could be written: %s; `lockstep results list --results %s` shows "
-                   "the rows that are kept",
+                   "this output is incomplete, since writing failed: %s; `lockstep results list "
+                   "--results %s` shows the rows that are kept",
                    why, results);
 }
 
@@ -63,9 +65,10 @@ ls_status ls_output_close(void)
 {
     ls_status status = ls_output_flush(output, NULL);
     if (fclose(output) && !status)
-        status = ls_fail(LS_CODE_MISSING, "output", "standard output",
-                         "not all of it could be written: %s; use a disk with free space",
-                         strerror(errno));
+        status = ls_fail(
+            LS_CODE_MISSING, "output", "standard output",
+            "this output is incomplete, since writing failed: %s; use a disk with free space",
+            strerror(errno));
     output = NULL;
     return status;
 }

@@ -37,7 +37,7 @@ bool ls_platform_list(const char *text, FILE *stream)
 static ls_status refuse(const char *text, const char *why)
 {
     return ls_fail(LS_CODE_USAGE, "option --platform", text,
-                   "%s; valid are flat:latency=10us,bandwidth=1GB/s; "
+                   "%s; use --platform flat:latency=10us,bandwidth=1GB/s; "
                    "two-level:host=1us@10GB/s,net=10us@25Gbps; FILE.xml of SimGrid; and the names "
                    "that --platform list prints",
                    why);
@@ -65,13 +65,13 @@ static ls_status parse_two_levels(const char *text, const char *levels, ls_platf
     const char *comma = strchr(levels, ',');
     if (strncmp(levels, host, sizeof host - 1) != 0 || !comma ||
         strncmp(comma + 1, net, sizeof net - 1) != 0)
-        return refuse(text, "two-level needs two parts, host= and net=");
+        return refuse(text, "'two-level' needs two parts, host= and net=");
     levels += sizeof host - 1;
     if (!parse_level(levels, (size_t)(comma - levels), &out->device))
-        return refuse(text, "host= is not TIME@RATE above 0");
+        return refuse(text, "the value of host= is not TIME@RATE, both above 0");
     comma += sizeof net;
     if (!parse_level(comma, strlen(comma), &out->net))
-        return refuse(text, "net= is not TIME@RATE above 0");
+        return refuse(text, "the value of net= is not TIME@RATE, both above 0");
     return LS_OK;
 }
 
@@ -83,14 +83,14 @@ static ls_status parse_flat(const char *text, const char *link, ls_platform *out
     ls_status status = ls_link_parse(link, &checked);
     if (status || strcmp(link, "none") == 0) {
         ls_status_free(status);
-        return refuse(text, "flat needs a latency, a bandwidth above 0, or both");
+        return refuse(text, "'flat' needs latency=TIME, bandwidth=RATE above 0, or both");
     }
     out->device.bytes_per_s = checked.bytes_per_s;
     snprintf(copy, sizeof copy, "%s", link);
     char *rest = NULL;
     for (char *part = strtok_r(copy, ",", &rest); part; part = strtok_r(NULL, ",", &rest))
         if (strncmp(part, "latency=", 8) == 0 && !ls_parse_time(part + 8, &out->device.latency_ns))
-            return refuse(text, "latency= is not a time");
+            return refuse(text, "the value of latency= is not a time");
     return LS_OK;
 }
 
@@ -99,13 +99,13 @@ static ls_status check_file(const char *text)
     FILE *file = fopen(text, "r");
     if (!file)
         return ls_fail(LS_CODE_MISSING, "option --platform", text,
-                       "cannot be read; name a platform file of SimGrid");
+                       "this file cannot be read; name a platform file of SimGrid that can");
     struct stat facts;
     const bool regular = fstat(fileno(file), &facts) == 0 && S_ISREG(facts.st_mode);
     fclose(file);
     return regular ? LS_OK
                    : ls_fail(LS_CODE_MISSING, "option --platform", text,
-                             "is not a file; name a platform file of SimGrid");
+                             "there is no such file; name a platform file of SimGrid");
 }
 
 ls_status ls_platform_parse(const char *text, ls_platform *out)
@@ -127,7 +127,7 @@ ls_status ls_platform_parse(const char *text, ls_platform *out)
         return parse_two_levels(text, meant + sizeof two - 1, out);
     }
     if (length < sizeof xml || strcmp(text + length - sizeof xml + 1, xml) != 0)
-        return refuse(text, "is not a platform");
+        return refuse(text, "this is not a platform");
     out->kind = LS_PLATFORM_FILE;
     return check_file(text);
 }

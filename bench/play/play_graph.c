@@ -11,7 +11,8 @@ static ls_status append(ls_play_graph *g, const ls_activity_node *node, uint32_t
 {
     if (g->count >= LS_PLAY_NONE)
         return ls_fail(LS_CODE_USAGE, "predict", "activities",
-                       "are more than 4 billion; use fewer steps or devices");
+                       "the simulation has more than 4 billion activities (computations and "
+                       "messages); use fewer --steps or --devices");
     LS_TRY(ls_grow("activities", &g->nodes, g->count, sizeof *node));
     if (g->labelled) {
         LS_TRY(ls_grow("activities", &g->labels, g->count, sizeof *g->labels));

@@ -210,9 +210,11 @@ static ls_status run(player *p)
     }
     if (p->ended == g->count || p->events.failed)
         return LS_OK;
-    return ls_fail(LS_CODE_CHECK, "engine", "ports",
-                   "%zu of %zu activities never end: they wait for each other", g->count - p->ended,
-                   g->count);
+    return ls_fail(
+        LS_CODE_CHECK, "engine", "ports",
+        "%zu of %zu activities (computations and messages) wait for each other, so the simulation "
+        "never ends; this is a bug of the strategy's step: lockstep verify finds the place",
+        g->count - p->ended, g->count);
 }
 
 static ls_status play_by_ports(const ls_play *play, double *end_ns)
@@ -246,12 +248,12 @@ ls_status ls_engine_choose(const ls_platform *platform, ls_engine *engine)
         *engine = flat ? LS_ENGINE_PORTS : LS_ENGINE_SIMGRID;
     if (*engine == LS_ENGINE_PORTS && !flat)
         return ls_fail(LS_CODE_USAGE, "option --engine", "ports",
-                       "plays flat platforms only; use simgrid");
+                       "'ports' simulates flat platforms only; use --engine simgrid");
 #if !LS_HAS_SIMGRID
     if (*engine == LS_ENGINE_SIMGRID)
         return ls_fail(LS_CODE_MISSING, "option --engine", "simgrid",
-                       "this build has no SimGrid; install libsimgrid-dev and build with "
-                       "-DLOCKSTEP_SIMGRID=ON, or use a flat platform and --engine ports");
+                       "this build does not have SimGrid; install libsimgrid-dev and build with "
+                       "-DLOCKSTEP_SIMGRID=ON, or use --platform flat:.. with --engine ports");
 #endif
     return LS_OK;
 }

@@ -44,7 +44,8 @@ static ls_status find_helper(helper *h)
     strcpy(strrchr(h->path, '/') + 1, "lockstep-simgrid");
     if (access(h->path, X_OK) != 0)
         return ls_fail(LS_CODE_MISSING, "engine simgrid", h->path,
-                       "cannot be run: %s; build the target lockstep-simgrid, next to lockstep",
+                       "this program cannot be run: %s; build the target lockstep-simgrid, which "
+                       "belongs in the folder of lockstep",
                        strerror(errno));
     return LS_OK;
 }

@@ -116,9 +116,9 @@ ls_status ls_durations_check(const ls_durations *d, const ls_step_run *run)
         for (size_t i = 0; i < p->op_count; i++)
             if (ls_duration_is_timed(p->ops[i]) && isnan(ls_duration_of(d, p->ops[i])))
                 return ls_fail(LS_CODE_MISSING, "durations", p->ops[i]->name,
-                               "no duration is known for this operation with %.0f FLOPs and %.0f "
-                               "bytes; calibrate with the "
-                               "same model, batch and devices, or use --durations measured",
+                               "the durations of --durations do not include this operation (%.0f "
+                               "FLOPs, %.0f bytes); run predict --calibrate with the same model, "
+                               "batch and devices, or use --durations measured",
                                p->ops[i]->flops, p->ops[i]->bytes);
     }
     return LS_OK;
@@ -167,7 +167,7 @@ void ls_durations_close(ls_durations *d)
 static ls_status refuse(const char *path, const char *why)
 {
     return ls_fail(LS_CODE_MISSING, "durations", path,
-                   "%s; predict --calibrate --out FILE writes such a file", why);
+                   "%s; use a file that lockstep predict --calibrate --out FILE wrote", why);
 }
 
 static ls_status read_operations(const char *path, const json_t *operations, ls_durations *out)
@@ -181,12 +181,11 @@ static ls_status read_operations(const char *path, const json_t *operations, ls_
         if (json_unpack(one, "{s:s,s:F,s:F,s:F}", "name", &name, "flops", &flops, "bytes", &bytes,
                         "ns", &ns) ||
             flops < 0 || bytes < 0 || ns < 0)
-            return refuse(path,
-                          "each operation needs a name, and flops, bytes and ns of 0 or more");
+            return refuse(path, "an operation has no name, or no flops, bytes or ns of 0 or more");
         if (!ls_durations_find(out, name, flops, bytes))
             LS_TRY(ls_durations_add(out, name, flops, bytes, ns));
     }
-    return out->count ? LS_OK : refuse(path, "it lists no operations, so it gives no durations");
+    return out->count ? LS_OK : refuse(path, "this file lists no operations");
 }
 
 static ls_status read_spread(const char *path, const json_t *spread, ls_durations *out)
@@ -197,7 +196,7 @@ static ls_status read_spread(const char *path, const json_t *spread, ls_duration
     json_array_foreach(spread, i, one)
     {
         if (!json_is_number(one) || !(json_number_value(one) > 0))
-            return refuse(path, "its list `spread` has an element that is not a number above 0");
+            return refuse(path, "the list `spread` has an element that is not a number above 0");
         out->spread[out->spread_count++] = json_number_value(one);
     }
     return LS_OK;
@@ -220,8 +219,8 @@ static ls_status read_messages(const char *path, const json_t *messages, ls_dura
         for (size_t k = 0; k < LS_SLEPT; k++)
             least = fmin(least, fmin(fmin(wake[k], late[k]), fmin(within_ns[k], between_ns[k])));
         if (failed || least < 0 || one.per_core < 1)
-            return refuse(path, "each element of its list `messages` needs per_core of 1 or more, "
-                                "and times of 0 or more");
+            return refuse(path, "an element of the list `messages` has no per_core of 1 or more, "
+                                "or no times of 0 or more");
         LS_TRY(ls_grow("durations", &out->messages, out->message_count, sizeof *out->messages));
         out->messages[out->message_count++] = one;
     }
@@ -237,7 +236,7 @@ static ls_status read_root(const char *path, json_t *root, ls_durations *out)
                     "turn_ns", &out->turn_ns, "messages", &messages, "spread", &spread,
                     "operations", &operations) ||
         out->add_ns < 0 || out->copy_ns < 0 || out->cores < 0 || out->turn_ns < 0)
-        return refuse(path, "it needs add_ns and copy_ns, and times of 0 or more");
+        return refuse(path, "this file has no add_ns or copy_ns, or a time below 0");
     LS_TRY(read_messages(path, messages, out));
     LS_TRY(read_spread(path, spread, out));
     return read_operations(path, operations, out);
@@ -252,7 +251,7 @@ ls_status ls_durations_read(const char *path, ls_durations *out)
         return refuse(path, error.text);
     if (!root)
         return ls_fail(LS_CODE_MISSING, "durations", path,
-                       "line %d: %s; predict --calibrate --out FILE writes such a file",
+                       "line %d: %s; use a file that lockstep predict --calibrate --out FILE wrote",
                        error.line > 0 ? error.line : 1, error.text);
     ls_status status = read_root(path, root, out);
     if (status)

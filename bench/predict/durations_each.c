@@ -169,8 +169,8 @@ static ls_status run_one(ls_bench_host *h, ls_duration *item)
     }
     if (bytes > most)
         return ls_fail(LS_CODE_MISSING, "option --durations", "measured",
-                       "measuring %s needs %s, and this machine has %s available; use --durations "
-                       "flops=RATE, or a smaller model or batch",
+                       "measuring the operation %s needs %s of memory, but this machine has %s "
+                       "available; use --durations flops=RATE, or a smaller model or batch",
                        item->name, ls_format_bytes(bytes, needs), ls_format_bytes(most, has));
     const uint64_t begin_ns = ls_clock_ns();
     touch(op, page);

@@ -30,7 +30,8 @@ static ls_status read_durations(const char *text, ls_predictor *out)
     if (!ls_parse_real(text + sizeof flops - 1, &out->durations.flops_per_s) ||
         !(out->durations.flops_per_s > 0))
         return ls_fail(LS_CODE_USAGE, "option --durations", text,
-                       "the rate is not a number above 0; give FLOPs a second, as flops=2e10");
+                       "the rate is not a number above 0; give FLOPs per second, as in --durations "
+                       "flops=2e10");
     return LS_OK;
 }
 
@@ -49,7 +50,8 @@ static ls_status read_slowdown(const char *text, ls_predictor *out)
     if (!equals || !ls_parse_integer(copy, 0, INT32_MAX, &device) ||
         !ls_parse_real(equals, &out->slow_factor) || !(out->slow_factor > 0))
         return ls_fail(LS_CODE_USAGE, "option --slowdown", text,
-                       "is not RANK=FACTOR above 0; 3=1.2 makes device 3 a fifth slower");
+                       "this is not RANK=FACTOR with a factor above 0; --slowdown 3=1.2 makes "
+                       "device 3 a fifth slower");
     out->slow_device = (int)device;
     return LS_OK;
 }
@@ -67,11 +69,12 @@ ls_status ls_predictor_open(const ls_prediction_request *request, ls_predictor *
     LS_TRY(ls_engine_choose(&out->platform, &out->engine));
     if (request->memory_limit && !ls_parse_bytes(request->memory_limit, &out->memory_limit))
         return ls_fail(LS_CODE_USAGE, "option --memory-limit", request->memory_limit,
-                       "is not a size; use bytes, or a unit as in 16GB, 512MiB");
+                       "this is not a size; give bytes, or a unit, as in 16GB or 512MiB");
     LS_TRY(read_slowdown(request->slowdown, out));
     if (request->calibrate && request->durations && strcmp(request->durations, "measured") != 0)
-        return ls_fail(LS_CODE_USAGE, "option --durations", request->durations,
-                       "cannot be used with --calibrate, which measures; remove it");
+        return ls_fail(
+            LS_CODE_USAGE, "option --durations", request->durations,
+            "cannot be used with --calibrate, which measures durations itself; remove --durations");
     return read_durations(request->durations, out);
 }
 
@@ -97,7 +100,7 @@ void ls_predictor_close(ls_predictor *predictor)
 static ls_status refuse_no_platform(void)
 {
     return ls_fail(LS_CODE_USAGE, "option", "--platform",
-                   "is missing, and several devices need one; give one such as "
+                   "the network is missing, which several devices need; use for example --platform "
                    "flat:latency=10us,bandwidth=1GB/s");
 }
 
@@ -125,21 +128,21 @@ static ls_status check(ls_predictor *predictor, const ls_plan_of_case *plan)
         return refuse_no_platform();
     if (plan->devices->kind != LS_DEVICE_CPU)
         return ls_fail(LS_CODE_USAGE, "option", "--devices",
-                       "are GPUs, whose operations cannot be timed one by one; name CPU devices, "
-                       "as cpu:0+cpu:1");
+                       "operations of GPUs cannot be timed one by one; use CPU devices, as "
+                       "--devices cpu:0+cpu:1");
     if (ls_ps_by_arrival(&plan->job.ps))
         return ls_fail(
             LS_CODE_USAGE, "option", "--ps-mode",
             "servers that serve requests as they arrive cannot be predicted, since the order of "
-            "requests differs from run to run; use sync, without backup workers");
+            "requests differs from run to run; use --ps-mode sync --ps-backup-workers 0");
     if (plan->job.exchange.sync_statistics)
-        return ls_fail(
-            LS_CODE_USAGE, "option", "--sync-bn",
-            "exchanges statistics within a forward pass, which predict cannot simulate; remove it");
+        return ls_fail(LS_CODE_USAGE, "option", "--sync-bn",
+                       "exchanges statistics within a forward pass, which lockstep predict cannot "
+                       "simulate; remove --sync-bn");
     if (plan->config->fault.kind && !plan->config->fault.delay_ns)
         return ls_fail(LS_CODE_USAGE, "option", "--inject",
-                       "acts on training, and predict does not train; delay=RANK:TIME "
-                       "works");
+                       "this fault acts on training, but lockstep predict does not train; use "
+                       "--inject delay=RANK:TIME");
     return probe(predictor, (int)devices);
 }
 
@@ -166,11 +169,10 @@ static ls_status take_library(const ls_predictor *p, const ls_case *given, ls_pl
     if (!is_library(given))
         return LS_OK;
     if (p->level != LS_EXPAND_FORMULA || p->platform.kind == LS_PLATFORM_FILE)
-        return ls_fail(
-            LS_CODE_USAGE, "option", "--allreduce",
-            "library is NCCL's own all-reduce, whose messages are unknown: only its total time is "
-            "estimated; use --collectives formula with a flat or two-level --platform, or "
-            "ring");
+        return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
+                       "'library' is NCCL's own all-reduce, whose messages are unknown, so only "
+                       "its total time can be estimated; use --collectives formula with a flat or "
+                       "two-level --platform, or --allreduce ring");
     return ls_allreduce_find("library", &plan->job.exchange.allreduce);
 }
 
@@ -309,7 +311,8 @@ static ls_status take_memory(const ls_predictor *p, const virtual_run *v, ls_pre
         return LS_OK;
     char needs[32], limit[32];
     return ls_fail(LS_CODE_MISSING, "memory", ls_device_describe(v->devices[fullest])->text,
-                   "the case needs %s (%zu bytes) there, and --memory-limit allows %s",
+                   "the case needs %s (%zu bytes) on this device, but --memory-limit allows %s; "
+                   "use a smaller --batch, or more --devices",
                    ls_format_bytes((double)out->most_memory, needs), out->most_memory,
                    ls_format_bytes((double)p->memory_limit, limit));
 }
@@ -347,8 +350,9 @@ ls_status ls_predictor_calibrate(ls_predictor *p, const ls_machine *machine,
 {
     virtual_run v = {0};
     if (ls_profile_is(plan->config->model))
-        return ls_fail(LS_CODE_USAGE, "option --calibrate", plan->config->model,
-                       "is a profile, whose times are known already; remove --calibrate");
+        return ls_fail(
+            LS_CODE_USAGE, "option --calibrate", plan->config->model,
+            "a profile has its times already, so nothing is measured; remove --calibrate");
     ls_status status = open_virtual(machine, plan, &v);
     if (!status)
         status = measure(p, machine, plan, &v);

@@ -115,8 +115,8 @@ static ls_status take_draw(const ls_unrolled *u, const double *end_ns, size_t wa
         out->all_ms += step_ms[i];
         if (!isfinite(step_ms[i]))
             return ls_fail(LS_CODE_MISSING, "predict", "times",
-                           "are too large to compute with; use a higher rate in --durations, or a "
-                           "smaller factor in --slowdown");
+                           "the simulated times are too large to compute with; use a higher rate "
+                           "in --durations, or a smaller factor in --slowdown");
     }
     memcpy(room->sorted, step_ms, out->steps * sizeof(double));
     out->mean_ms[number] = ls_statistics_mean(step_ms, out->steps);
@@ -233,9 +233,10 @@ static ls_status write_graph(const ls_prediction_request *files, const ls_play *
 {
     for (size_t n = 0; n < play->graph->count; n++)
         if (play->graph->nodes[n].to >= 0 && play->graph->nodes[n].rounds > 1)
-            return ls_fail(LS_CODE_USAGE, files->goal ? "option --goal" : "option --chakra",
-                           files->goal ? files->goal : files->chakra,
-                           "needs a simulation of each message; add --collectives messages");
+            return ls_fail(
+                LS_CODE_USAGE, files->goal ? "option --goal" : "option --chakra",
+                files->goal ? files->goal : files->chakra,
+                "this file needs a simulation of each message; add --collectives messages");
     if (files->goal)
         out->unsaved = ls_goal_write(files->goal, play);
     if (files->chakra)

@@ -246,8 +246,8 @@ static ls_status add_task(ls_unroller *u, const ls_step_program *p, const ls_tas
     }
     if (u->out->graph.count > u->what->most)
         return ls_fail(LS_CODE_USAGE, "predict", "activities",
-                       "are more than %llu, in step %u of %llu; use --collectives flows, fewer "
-                       "--devices or --steps",
+                       "the simulation has more than %llu activities (computations and messages) "
+                       "in step %u of %llu; use --collectives flows, fewer --devices or --steps",
                        (unsigned long long)u->what->most, u->step + 1,
                        (unsigned long long)u->what->steps);
     return LS_OK;
@@ -267,7 +267,10 @@ static ls_status add_step(ls_unroller *u)
     LS_TRY(status);
     if (u->waiting)
         return ls_fail(LS_CODE_CHECK, "predict", "messages",
-                       "%zu sends or receives have no counterpart in the step", u->waiting);
+                       "in a step of this strategy %zu sends or receives have no counterpart, so "
+                       "no simulation is possible; this is a bug of the strategy: lockstep verify "
+                       "finds the place",
+                       u->waiting);
     u->pending_count = 0; /* all have met */
     for (size_t i = 0; i < u->group_count; i++) {
         memset(u->groups[i].seen, 0, (size_t)u->groups[i].size * sizeof *u->groups[i].seen);

@@ -202,7 +202,7 @@ static ls_status refuse_run(ls_op *op, ls_queue *queue)
 {
     (void)queue;
     return ls_fail(LS_CODE_USAGE, "virtual device", op->name,
-                   "a virtual device only predicts and cannot exchange data; use lockstep run");
+                   "simulated devices cannot exchange data; use lockstep run");
 }
 
 static ls_status make_op(ls_comm *base, const char *name, virtual_op **out)
@@ -236,7 +236,7 @@ static ls_status put_no_direct(ls_comm *comm, ls_half half, float *data, ls_exte
     (void)extent;
     *out = NULL;
     return ls_fail(LS_CODE_USAGE, "virtual device", comm->device->info.text,
-                   "a virtual device shares no memory; use another --allreduce");
+                   "simulated devices share no memory; use another --allreduce");
 }
 
 static void abandon_nothing(ls_comm *comm)

@@ -44,7 +44,9 @@ static ls_status compare_once(const ls_regress_task *task, tally tallies[SLOWED]
         tally *level = &tallies[i / (regress.count / SLOWED)];
         if (one->error || json_array_size(one->worse) > 0)
             return ls_fail(LS_CODE_MISSING, "regress", one->name, "%s",
-                           one->error ? one->error : "its gate, bytes or memory are worse in NEW");
+                           one->error ? one->error
+                                      : "NEW fails the gate in this case, or sends more bytes or "
+                                        "needs more memory than BASE; name two equal programs");
         level->counts[one->result.verdict]++;
         level->seconds += one->seconds;
         LS_TRY(ls_log_push(&level->ratios, one->result.ratio));

@@ -48,9 +48,9 @@ static ls_status start(char *const argv[], const int ends[2], pid_t *pid)
     if (!error)
         return LS_OK;
     if (!strchr(argv[0], '/') && access(argv[0], X_OK) == 0)
-        return ls_fail(LS_CODE_MISSING, "regress", argv[0],
-                       "is not in the PATH; the program of this name in this folder is ./%s",
-                       argv[0]);
+        return ls_fail(
+            LS_CODE_MISSING, "regress", argv[0],
+            "no program of this name is in the PATH; use ./%s for the one in this folder", argv[0]);
     return ls_fail(LS_CODE_MISSING, "regress", argv[0],
                    "cannot be started: %s; name a program that runs on this machine",
                    strerror(error));
@@ -63,12 +63,16 @@ static ls_status check(const char *name, const int ends[2], uint64_t begin, uint
     if (ls_interrupted())
         return ls_fail(LS_CODE_INTERRUPTED, "regress", NULL, "interrupted");
     if (ls_clock_ns() - begin > limit_ns)
-        return ls_fail(LS_CODE_MISSING, "regress", name, "did not end within %.0f s and was killed",
+        return ls_fail(LS_CODE_MISSING, "regress", name,
+                       "this program did not end within %.0f s and was killed; use fewer --steps, "
+                       "or a smaller case",
                        (double)limit_ns * 1e-9);
     for (int i = 0; i < 2; i++)
         if (fstat(ends[i], &facts) == 0 && facts.st_size > TEXT_MOST)
             return ls_fail(LS_CODE_MISSING, "regress", name,
-                           "printed more than %d MiB and was killed", TEXT_MOST >> 20);
+                           "this program printed more than %d MiB and was killed; name a program "
+                           "that prints rows, as lockstep does",
+                           TEXT_MOST >> 20);
     return LS_OK;
 }
 

@@ -220,9 +220,8 @@ ls_status ls_regress_judge(const ls_regress_task *task, ls_regress *regress)
     for (size_t k = 0; k < task->fail_count; k++) /* a key that no row has would always pass */
         if (json_object_get(regress->known, "") &&
             !json_object_get(regress->known, task->fail_on[k].path))
-            return ls_fail(
-                LS_CODE_USAGE, "--fail-on", task->fail_on[k].path,
-                "is in no row of either side, so it compares nothing; name a key that a row has");
+            return ls_fail(LS_CODE_USAGE, "--fail-on", task->fail_on[k].path,
+                           "no row of either side has this key; name a key that the rows have");
     return name_cases(regress);
 }
 
@@ -233,14 +232,14 @@ static ls_status compare(const ls_regress_task *task, ls_regress *out)
     const bool files = ls_regress_is_file(task->side[LS_BASE]);
     if (files != ls_regress_is_file(task->side[LS_NEW]))
         return ls_fail(LS_CODE_USAGE, "regress", task->side[files],
-                       "is a program and %s a results file; give two programs or two files "
-                       "(PROGRAM run --format jsonl prints the rows of a file)",
+                       "this is a program, but %s is a results file; name two programs or two "
+                       "files (PROGRAM run --format jsonl > FILE makes a file)",
                        task->side[!files]);
     if (files && (task->option_count > 0 || task->instructions))
         return ls_fail(LS_CODE_USAGE, "option",
                        task->instructions ? "--instructions" : task->options[0],
-                       "applies only if both sides are programs, and these are results files; "
-                       "remove it, or choose cases by --where");
+                       "applies only to two programs, but two results files are compared; remove "
+                       "this option (--where chooses cases)");
     if (files)
         return ls_regress_read(task, out);
     LS_TRY(ls_regress_can_count(task));

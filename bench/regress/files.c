@@ -40,8 +40,8 @@ static ls_status check_class(const char *base_path, const json_t *base, const ch
     char *a = ls_value_text(before), *b = ls_value_text(after);
     ls_status status = ls_fail(
         LS_CODE_MISSING, "regress", base_path,
-        "was measured on another class of machine: %s is %s in this file, and %s in %s; measure "
-        "both on one machine, or give a baseline of this class",
+        "the two files were measured on different classes of machines: %s is %s in this file, but "
+        "%s in %s; measure both on one machine, or use a baseline from such a machine",
         strchr(path, '.') + 1, a && *a ? a : "none", b && *b ? b : "none", fresh_path);
     free(a);
     free(b);
@@ -65,7 +65,8 @@ static ls_status read_side(const ls_regress_task *task, int side, ls_regress *re
     }
     return any ? LS_OK
                : ls_fail(LS_CODE_MISSING, "regress", task->side[side],
-                         "has no row of a case%s; lockstep run --format jsonl prints some",
+                         "this file has no row of a case%s; lockstep run --format jsonl > FILE "
+                         "makes such a file",
                          task->where.narrows ? " that matches --where" : "");
 }
 

@@ -35,8 +35,8 @@ ls_status ls_regress_can_count(const ls_regress_task *task)
         return status;
     ls_status_free(status);
     return ls_fail(LS_CODE_MISSING, "option", "--instructions",
-                   "valgrind, which counts them, cannot be started; install it (Debian's package "
-                   "is valgrind), or remove the option");
+                   "valgrind, which counts instructions, cannot be started; install Debian's "
+                   "package valgrind, or remove --instructions");
 }
 
 static ls_status count_once(const ls_regress_task *task, int side, int steps, double *out,

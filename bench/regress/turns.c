@@ -32,14 +32,16 @@ static ls_status refuse(const ls_regress_task *task, int side, const ls_child *c
     ls_child_says(child, line, sizeof line);
     if (child->signal)
         return ls_fail(LS_CODE_MISSING, "regress", path,
-                       "was ended by signal %d (%s); nothing is compared", child->signal,
-                       strsignal(child->signal));
+                       "this program was ended by signal %d (%s), so nothing is compared; run the "
+                       "program alone to see why",
+                       child->signal, strsignal(child->signal));
     if (child->code == LS_CODE_USAGE) /* NEW, which runs first, accepts the options */
-        return ls_fail(LS_CODE_MISSING, "regress", path, "refuses these options%s: %s",
-                       side == LS_BASE ? ", perhaps since it is too old for one" : "",
-                       *line ? line : "it printed no reason");
+        return ls_fail(
+            LS_CODE_MISSING, "regress", path, "this program refuses the options%s; it printed: %s",
+            side == LS_BASE ? " (perhaps it is too old for one)" : "", *line ? line : "nothing");
     return ls_fail(LS_CODE_MISSING, "regress", path,
-                   "ended with exit status %d, %s; it must print rows by run --format jsonl",
+                   "this program ended with exit status %d, %s; name a program that prints rows "
+                   "with run --format jsonl",
                    child->code, *line ? line : "and printed no reason");
 }
 
@@ -54,7 +56,9 @@ static ls_status read_rows(const char *path, char *text, json_t *rows)
         if (schema != 1) {
             json_decref(row);
             return ls_fail(LS_CODE_MISSING, "regress", path,
-                           "prints a line that is not a row of schema 1: %.60s", line);
+                           "this program printed a line that is not a row of schema 1: %.60s; name "
+                           "a program that prints rows with run --format jsonl",
+                           line);
         }
         json_array_append_new(rows, row);
     }
@@ -279,7 +283,7 @@ static ls_status take_turns(turns *t)
         open += !t->regress->cases[i].decided;
     }
     if (!t->task->quiet && open > 0)
-        ls_log_stderr("regress: %zu cases are compared, by turns, for at most %.0f s", open, max_s);
+        ls_log_stderr("regress: comparing %zu cases, by turns, for at most %.0f s", open, max_s);
     for (uint64_t pairs = 0; open > 0 && test.spent < 1;) {
         LS_TRY(run_pair(t, pairs++));
         const double spent = (double)(ls_clock_ns() - t->begin) * 1e-9 / max_s;
@@ -289,7 +293,7 @@ static ls_status take_turns(turns *t)
             continue;
         LS_TRY(look(t, &test, share, &open));
         if (!t->task->quiet)
-            ls_log_stderr("regress: after %.0f s and %llu pairs of blocks: %zu cases are undecided",
+            ls_log_stderr("regress: after %.0f s and %llu pairs of blocks %zu cases are undecided",
                           spent * max_s, (unsigned long long)pairs, open);
     }
     return LS_OK;

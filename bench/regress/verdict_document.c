@@ -71,7 +71,7 @@ ls_status ls_verdict_check(const char *format)
         if (strcmp(formats[i], format) == 0)
             return LS_OK;
     return ls_fail(LS_CODE_USAGE, "--format", format,
-                   "no such format; valid are: table, json, md, junit, github");
+                   "this is not a format; valid are: table, json, md, junit, github");
 }
 
 ls_status ls_verdict_write(const char *format, const json_t *document, FILE *stream)

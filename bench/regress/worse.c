@@ -72,9 +72,9 @@ ls_status ls_regress_count_undecided(const char *path, int64_t most, ls_regress 
     if (access(path, F_OK) == 0 &&
         (json_unpack(before, "{s:o}", "cases", &cases) < 0 || !json_is_array(cases)))
         return ls_fail(LS_CODE_MISSING, "--fail-on undecided", path,
-                       "is not the report of an earlier comparison: %s; name another file, or "
-                       "remove it to begin a new count",
-                       before ? "it has no cases" : error.text);
+                       "this file is not the report of an earlier comparison: %s; name another "
+                       "file, or remove this file to begin a new count",
+                       before ? "there are no cases in the file" : error.text);
     for (size_t i = 0; i < regress->count; i++) {
         ls_regress_case *one = &regress->cases[i];
         if (one->result.verdict != LS_VERDICT_CANNOT_TELL || one->error)

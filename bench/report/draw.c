@@ -61,7 +61,7 @@ static ls_status tell(FILE *errors)
             said[used++] = (unsigned char)said[i] > ' ' ? said[i] : ' ';
     said[used] = 0;
     return ls_fail(LS_CODE_MISSING, "report", "gnuplot",
-                   "failed: %s; is it Debian's gnuplot-nox, 5.2 or newer?", said);
+                   "gnuplot failed: %s; install Debian's package gnuplot-nox, 5.2 or newer", said);
 }
 
 /* Passes on only what finds programs, libraries and fonts, so that no other variable (GNUTERM,
@@ -116,8 +116,9 @@ static ls_status run(FILE *script, FILE *out, FILE *errors, const char *folder)
     posix_spawn_file_actions_destroy(&actions);
     if (error)
         return ls_fail(LS_CODE_MISSING, "report", "gnuplot",
-                       "%s; install Debian's gnuplot-nox (page, tables and data are written)",
-                       error == ENOENT ? "not found" : strerror(error));
+                       "%s, so there are no pictures (page, tables and data are written); install "
+                       "Debian's package gnuplot-nox",
+                       error == ENOENT ? "gnuplot is not installed" : strerror(error));
     while (waitpid(child, &state, 0) < 0 && errno == EINTR)
         ;
     return WIFEXITED(state) && WEXITSTATUS(state) == 0 ? LS_OK : tell(errors);
@@ -225,8 +226,9 @@ ls_status ls_draw_file(json_t *figure, const char *path)
     while (kind < 3 && !(ending && strcmp(ending, endings[kind].name) == 0))
         kind++;
     if (kind == 3 || ending == base)
-        return ls_fail(LS_CODE_USAGE, "--out", path,
-                       "is not the name of a picture; end it in .svg, .png or .pdf");
+        return ls_fail(
+            LS_CODE_USAGE, "--out", path,
+            "this name has no ending of a picture; use a name that ends in .svg, .png or .pdf");
     ls_closing(close_file) FILE *drawn = tmpfile();
     json_auto_t *figures = json_pack("[O]", figure);
     json_object_set_new(figure, "name", json_string(""));

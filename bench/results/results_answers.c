@@ -99,7 +99,7 @@ static ls_status find_series(ls_results *results, const char *path)
                           &texts));
     if (texts > 0)
         return ls_fail(LS_CODE_USAGE, "trend", path,
-                       "is not a number, so it has no trend; use a number such as "
+                       "this key is not a number, so there is no trend; use a key such as "
                        "time.step_ms.median or time.samples_per_s");
     sqlite3_create_function(ls_results_handle(results), "levels", 1, SQLITE_UTF8, NULL, levels,
                             NULL, NULL);
@@ -118,8 +118,8 @@ static ls_status tell(const ls_results_task *task, const char *key, const char *
     {
         const char *note = json_string_value(json_object_get(one, "note"));
         if (note)
-            ls_log_stderr("results: trend%s, not only in the commit, which may explain a change; "
-                          "choose comparable rows by --where",
+            ls_log_stderr("results: trend%s, not only in the commit, so a change may have another "
+                          "cause; choose comparable rows with --where",
                           note);
         else
             LS_TRY(task->draw(json_object_get(one, "figure"), path));
@@ -148,11 +148,11 @@ ls_status ls_results_trend(ls_results_task *task)
     LS_TRY(find_series(task->results, key));
     LS_TRY(ls_results_ask(task->results, "SELECT count(*) FROM series", &count));
     if (count == 0)
-        ls_log_stderr("results: %s: no matching row has %s", task->file, key);
+        ls_log_stderr("results: %s: no matching row has the key %s", task->file, key);
     if (path && count > 1)
         return ls_fail(LS_CODE_USAGE, "--out", path,
-                       "a picture shows one series, and the rows make %lld; remove --out to list "
-                       "the series, and choose one by --where",
+                       "a picture shows a single series, but the rows make %lld; use --where to "
+                       "choose one (without --out all are listed)",
                        (long long)count);
     const ls_columns columns = {.column = column + (count < 2),
                                 .count = sizeof column / sizeof *column - (count < 2),

@@ -29,7 +29,7 @@ ls_status ls_export(FILE *stream, ls_results *results, const char *form)
     json_unpack(json_array_get(about, 0), "{s?s,s:o}", "differ", &differ, "context", &context);
     if (differ && !lines)
         ls_log_stderr("results: export: rows that get the same name differ in %s; choose "
-                      "comparable rows by --where",
+                      "comparable rows with --where",
                       differ);
     if (!lines) {
         json_object_set(whole, "context", context);
@@ -83,12 +83,14 @@ ls_status ls_results_check_export(const ls_option_set *set)
     const char *form = ls_option_set_text(set, "to", NULL);
     if (!form)
         return ls_fail(LS_CODE_USAGE, "results", "export",
-                       "the format is missing; --to NAME, one of %s", valid);
+                       "the format is missing; use --to NAME, where NAME is one of %s", valid);
     if (!ls_name_is_among(form, own) && !ls_name_is_among(form, others))
-        return ls_fail(LS_CODE_USAGE, "--to", form, "no such format; valid are: %s", valid);
+        return ls_fail(LS_CODE_USAGE, "--to", form, "this is not a format of export; valid are: %s",
+                       valid);
     if (!ls_name_is_among(form, own) && ls_option_set_has(set, "columns"))
         return ls_fail(LS_CODE_USAGE, "--columns", form,
-                       "has fixed fields; remove --columns, or use --to jsonl, csv or md");
+                       "this format has fixed fields, so columns cannot be chosen; remove "
+                       "--columns, or use --to jsonl, csv or md");
     return LS_OK;
 }
 

@@ -16,7 +16,8 @@ ls_status ls_results_import(ls_results_task *task)
     const char *path = task->set->operands[1];
     size_t counts[2];
     if (ls_same_file(path, task->file))
-        return ls_fail(LS_CODE_USAGE, "import", path, "is the file to import into; give another");
+        return ls_fail(LS_CODE_USAGE, "import", path,
+                       "this is the file to import into; name another file to import from");
     LS_TRY(ls_results_load(task->results, "import", path, counts));
     fprintf(ls_output(), "%zu rows imported, %zu were there already\n", counts[0], counts[1]);
     return LS_OK;
@@ -54,7 +55,7 @@ ls_status ls_results_check_prune(const ls_option_set *set)
     if (ls_option_set_has(set, "where"))
         return LS_OK;
     return ls_fail(LS_CODE_USAGE, "results", "prune",
-                   "the rows to remove are not named; give --where KEY=VALUE,..");
+                   "nothing says which rows to remove; use --where KEY=VALUE,..");
 }
 
 ls_status ls_results_prune(ls_results_task *task)

@@ -31,7 +31,7 @@ ls_status ls_row_begin(const char *command, const char *label, json_t **out)
     struct tm utc;
     if (clock_gettime(CLOCK_REALTIME, &now) != 0 || !gmtime_r(&now.tv_sec, &utc))
         return ls_fail(LS_CODE_MISSING, "row id", "clock",
-                       "the time of day cannot be read; set the clock");
+                       "the time of day cannot be read; set the system's clock");
     strftime(timestamp, sizeof timestamp, "%Y-%m-%dT%H:%M:%SZ", &utc);
     const size_t used = strftime(id, sizeof id, "%Y%m%dT%H%M%SZ", &utc);
     snprintf(id + used, sizeof id - used, "-%02x%02x%02x%02x%02x%02x", bits[0], bits[1], bits[2],
@@ -50,18 +50,23 @@ static void put_result(const ls_row_facts *f, json_t *row)
 {
     const ls_trial *trial = f->trial;
     const ls_gate *gate = f->gate;
-    char steps[LS_REASON_SIZE] = "";
+    char steps[LS_REASON_SIZE] = "", differs[LS_REASON_SIZE + 128] = "";
     if (trial)
         snprintf(steps, sizeof steps,
-                 "interrupted after %llu of %lld steps; the figures are of those",
+                 "interrupted after %llu of %lld steps; the figures are of these steps",
                  (unsigned long long)trial->session.step,
                  (long long)f->plan->job.start + f->plan->warmup + f->plan->timed);
+    if (gate && !gate->pass)
+        snprintf(differs, sizeof differs,
+                 "%s; the case does not train as its reference does: look for a bug in the "
+                 "strategy, or a faulty device",
+                 gate->oracle);
     const struct {
         bool holds;
         const char *status, *reason;
     } rules[] = {
         {f->error, "error", f->error},
-        {gate && !gate->pass, "failed", gate ? gate->oracle : NULL},
+        {gate && !gate->pass, "failed", differs},
         {trial && f->verdict->failed, "failed", trial ? f->verdict->reason : NULL},
         {trial && trial->learned.stopped, "interrupted",
          "interrupted in the evaluation: there is no accuracy; the times are complete"},

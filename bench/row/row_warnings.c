@@ -99,12 +99,14 @@ static void note_findings(const ls_timed *timed, double *sorted, double *medians
     }
     ls_statistics_sort(sorted, timed->samples);
     if (ls_find_drift(medians, timed->blocks, &change))
-        note(row, "drift: the last third of the blocks is %.0f%% %s than the first",
+        note(row,
+             "drift: the last third of the blocks is %.0f%% %s than the first; measure again when "
+             "the machine is idle",
              100 * (change > 0 ? change : -change), change > 0 ? "slower" : "faster");
     else if (ls_find_autocorrelation(medians, timed->blocks, &by))
         note(row,
-             "autocorrelated: the times of neighbouring blocks are correlated (%.2f); ci95 is too "
-             "narrow",
+             "autocorrelated: the times of neighbouring blocks are correlated (%.2f), so ci95 is "
+             "too narrow; measure again when the machine is idle",
              by);
     if (ls_find_modes(sorted, timed->samples, means, &slower))
         note(row, "two modes: %.0f%% of the steps take %.4g ms, the others %.4g ms",
@@ -117,19 +119,19 @@ void ls_row_note(const ls_row_facts *f, json_t *row)
     double *memory = calloc(timed->samples + timed->blocks + 1, sizeof *memory);
     if (ls_session_moved(&f->trial->session))
         note(row, "moved: another program changed the cores on which devices run (taskset, a "
-                  "control group)");
+                  "control group); measure again with fixed cores");
     /* Steps of several kinds have several modes, and blocks with more of one or the other. */
     if (memory && (f->pace.even ||
                    ls_ps_by_arrival(&f->plan->job.ps))) /* a warning is not worth losing the row */
         note_findings(timed, memory, memory + timed->samples, row);
     if (!ls_timed_is_whole(timed))
         note(row,
-             "partial: the %llu steps that count are not complete periods of %d steps, so they "
-             "contain too few or too many averages; give a multiple of the period to --steps",
+             "partial: the %llu steps that count are not a multiple of the %d steps between two "
+             "averages of the replicas; give such a multiple to --steps",
              (unsigned long long)ls_timed_counted(timed), f->plan->job.update.period);
     if (timed->imprecise)
-        note(row, "imprecise: the time limit or budget ran out, and ci95 is still wider than "
-                  "asked; raise --max-time or the budget");
+        note(row, "imprecise: the time limit or the budget ran out before ci95 was as narrow as "
+                  "asked; raise --max-time or `budget:`");
     free(memory);
 }
 

@@ -223,9 +223,9 @@ refused "--pipeline-microbatches 4" $small --strategy hybrid --hybrid-inner pipe
     --gradient-accumulation-steps 4
 refused "at most 12" $small --strategy mirrored --devices 3 --gradient-accumulation-steps 13
 refused "at most 5" $small --strategy mirrored --devices 3 --reduce exact --gradient-accumulation-steps 6
-refused "last adds up complete gradients on every device, and from --zero-stage 2 on a device keeps only its share" $small --strategy zero --zero-stage 2 --devices 3 \
+refused "'last' needs complete gradients on every device, but with --zero-stage 2 or 3 a device keeps only its share" $small --strategy zero --zero-stage 2 --devices 3 \
     --gradient-accumulation-steps 2 --gradient-accumulation-exchange last
-refused "use fewer, or --zero-accumulation depth" --model mlp:20-16-10 --batch 390 --data synthetic:400 \
+refused "use fewer pieces, or --zero-accumulation depth" --model mlp:20-16-10 --batch 390 --data synthetic:400 \
     --strategy zero --zero-stage 2 --devices 3 --gradient-accumulation-steps 129 --zero-accumulation breadth
 refused "keeps 127 sums" --model mlp:20-16-10 --batch 128 --data synthetic:400 --reduce exact --micro-shards 128 \
     --strategy mirrored $accumulate 128

@@ -172,7 +172,7 @@ broken "extra tensor" 'exp_avg/dense9.weight.*no such tensor' \
 broken "other digest" 'exp_avg/dense0.weight.*digest' "$(edit "$weight[\"digest\"] = \"0\" * 32")"
 broken "other digest of all" 'manifest.json: the parameters do not have the digest' \
     "$(edit 'm["digest"] = "0" * 32')"
-broken "a file elsewhere" 'names a file outside of the folder' \
+broken "a file elsewhere" 'the manifest names a file outside of the checkpoint.s folder' \
     "$(edit 'f = m["files"]; f["../x"] = f.pop("shard-00000.safetensors"); [p.update(file="../x") for t in m["tensors"].values() for p in t["parts"] if p["file"] == "shard-00000.safetensors"]')"
 
 # ---- Failed writes -------------------------------------------------------------------------------

@@ -120,7 +120,7 @@ refuse 'elastic.*applies to' --strategy pipeline --devices 2 --elastic leave=1:2
 refuse 'elastic.*applies to' --strategy towers --devices 2 --elastic leave=1:2
 refuse 'on-failure.*applies to' $four --on-failure shrink
 refuse '--checkpoint' --strategy zero --devices 4 --inject kill=1:3 --on-failure shrink
-refuse 'part of a replica' --strategy hybrid --devices 4 --inject kill=1:3 --on-failure shrink
+refuse 'is spread over several ranks' --strategy hybrid --devices 4 --inject kill=1:3 --on-failure shrink
 refuse 'kill=4:3.* 4 ranks' $four --inject kill=4:3 --on-failure shrink
 refuse 'does not take part' $four --elastic leave=1:3 --inject bitflip=1:5
 lockstep predict --strategy mirrored --devices 2 --platform flat:latency=1us,bandwidth=1GB/s --elastic leave=1:2

@@ -81,7 +81,7 @@ common/device/cuda/cuda_program.c	s/i < times; i\+\+/i + 1 < times; i++/
 common/device/cuda/cuda_watch.c	s/while \(\(error = look\(wait\)\) == cudaErrorNotReady\)/while ((error = look(wait)) == cudaErrorNotReady \&\& false)/
 common/device/cuda/cuda_watch.c	s/cudaGetLastError\(\); \/\* "not ready" is not a failure \*\///
 common/device/cuda/cuda_watch.c	s/\|\| ls_cuda_queue_captured\(&queue->base\)//
-common/device/cuda/cuda_program.c	s/LS_TRY\(ls_cuda_not_capturing\(queue, "the queue is captured already; end the capture first"\)\);//
+common/device/cuda/cuda_program.c	s/LS_TRY\(ls_cuda_not_capturing\(queue, "a capture (ls_program_begin) has already begun on this queue; call ls_program_end first"\)\);//
 EDITS
 echo "$((edits - missed)) of $edits wrong edits were found"
 [ -n "${ONLY:-}" ] || [ "$edits" -ge 25 ] && [ "$missed" -le 2 ]

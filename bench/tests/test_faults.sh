@@ -61,9 +61,9 @@ judge_cell() { # judge_cell FOLDER FAULT VICTIM NAME
     expect "status not 0, in time" [ "$code" -ne 0 -a "$code" -ne 124 ]
     for ((rank = 0; rank < ranks; rank++)); do
         expect "rank $rank says its part once at most" [ "$(grep -c \
-            "^lockstep: rank $rank on [^ ]*: \(asked to end while it \)\?waited [0-9.]* s for " err)" -le 1 ]
+            "^lockstep: rank $rank on [^ ]*: \(this rank was asked to end after it had \)\?waited [0-9.]* s for " err)" -le 1 ]
     done
-    expect "the lost rank is named by another" eval "grep -v '^lockstep: rank $victim on [^ ]*: \(asked\|waited\)' err |
+    expect "the lost rank is named by another" eval "grep -v '^lockstep: rank $victim on [^ ]*: \(this rank was asked\|waited\)' err |
         grep -q '\brank $victim\b'"
     expect "nobody else is named as lost" eval "! grep '\(: silent: \|has ended$\)' err | grep -v '\brank $victim on [^ ]*\(: silent\| (pid [0-9]*) has ended$\)' | grep -q ."
     rows "the rows so far are printed" "[x['case']['seed'] for x in rows[:8]] == list(range(1, 9)) and

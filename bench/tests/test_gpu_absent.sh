@@ -27,7 +27,7 @@ lockstep_ok devices
 reason=$(sed -n 's/^gpu  *//p' "$work/out")
 case "$built/$reason" in
 "not in this build/none: this build has no CUDA") ;;
-[0-9]*/"no driver" | [0-9]*/"driver too old: "* | [0-9]*/"no GPU: "*) reason=${reason%%;*} ;;
+[0-9]*/"no GPU driver is installed" | [0-9]*/"the GPU driver is too old: "* | [0-9]*/"no GPU: "*) reason=${reason%%;*} ;;
 *) wrong "CUDA is '$built', and devices says '$reason'" ;;
 esac
 refused "device: gpu:0: does not exist here (${reason:0:20}" run --model poly --results none --devices gpu:0
@@ -74,7 +74,7 @@ C
     export LD_LIBRARY_PATH=$work/driver12040
     lockstep_ok devices
     expect "an old driver is said to be so" grep -qx \
-        'gpu  *driver too old: it knows CUDA 12.4, this build needs CUDA 13.0; driver: CUDA 12.4' out
+        'gpu  *the GPU driver is too old: it supports CUDA 12.4, but this build needs CUDA 13.0; driver: CUDA 12.4' out
     refused "device: gpu:0: does not exist here (driver too old: it knows CUDA 12.4" run --model poly \
         --results none --devices gpu:0
     lockstep_ok run --model poly --steps 20 --results none --format jsonl

@@ -248,17 +248,18 @@ static void test_file_refused(void **state)
     refused("data: synthetic\ndata: text\n", "2:1", "is not valid YAML");
     refused("data: synthetic\nlayer: [relu]\n", "2:1",
             "'layer' is not a key here; the keys are data");
-    refused("data: synthetic\n%YAML 1.2\n", "2:1", "has a line that begins with %");
-    refused("%\xed: \xed\xf1", "1:1", "has a line that begins with %"); /* an endless loop */
-    refused("? add : ? x", "1:1", "has a key here that begins with ?"); /* a crash */
-    refused("# why ? is taken\ndata: \x01", "2:7", "has a control character here");
-    refused("input: [3]\n", "1:1", "data is missing: a model's file names");
+    refused("data: synthetic\n%YAML 1.2\n", "2:1", "this line begins with %");
+    refused("%\xed: \xed\xf1", "1:1", "this line begins with %"); /* an endless loop */
+    refused("? add : ? x", "1:1", "this key begins with ?");      /* a crash */
+    refused("# why ? is taken\ndata: \x01", "2:7", "there is a control character here");
+    refused("input: [3]\n", "1:1", "`data:` is missing; a model's file must name");
     refused("# one\n---\ndata: synthetic\n...\n# two\n---\ndata: text\n", "6:1",
             "a second document");
     refused("data: synthetic\n--- {}\n", "2:1", "a second document");
     refused("data: synthetic\n...\ninput: [3]\n", "3:1", "a second document");
     refused("data: synthetic\r---\rinput: [3]\r", "2:1", "a second document");
-    refused("data: synthetic\n# 5 \xb5s\nlr: 0.1\n", "2:5", "has a byte here that is not UTF-8");
+    refused("data: synthetic\n# 5 \xb5s\nlr: 0.1\n", "2:5",
+            "there is a byte here that is not UTF-8");
     refused("data: synthetic\n# \xc2\xb5\xe2\x82\xac\rlr: \xb5\n", "3:5", "is not UTF-8");
     refused("\xff\xfe"
             "d\0a\0",
@@ -269,14 +270,14 @@ static void test_file_refused(void **state)
     refused("data: synthetic\noptimizer: adamm\n", "2:12", "adamm");
     refused("data: synthetic\nlr: fast\n", "2:5", "lr: 'fast' is not a number");
     refused("data: synthetic\nbatch: 0\n", "2:8", "batch: '0' is not a whole number");
-    refused("data: synthetic\nlayers: [relu]\n", "1:7", "input is missing");
+    refused("data: synthetic\nlayers: [relu]\n", "1:7", "`input:` is missing");
     refused("data: synthetic\ninput: [0]\n", "2:9", "size: '0' is not a whole number");
     refused("data: synthetic\ninput: []\n", "2:1", "the list of sizes is empty");
     refused("data: synthetic\ninput: [1, 1, 1, 1, 1]\n", "2:21", "more than 4 axes");
     refused("data: synthetic\ninput: [[1], [1], [1]]\n", "2:20", "more than 2 inputs");
     refused("data: synthetic\ninput: [1048576, 1048576]\n", "2:18", "is too large");
-    refused("data: synthetic\ninput: [3]\n", "2:9", "layers is missing");
-    refused("data: synthetic\ninput: [3]\nlayers: relu\n", "3:1", "layers is not a list");
+    refused("data: synthetic\ninput: [3]\n", "2:9", "`layers:` is missing");
+    refused("data: synthetic\ninput: [3]\nlayers: relu\n", "3:1", "`layers:` is not a list");
 }
 
 static void test_layers_refused(void **state)
@@ -288,7 +289,8 @@ static void test_layers_refused(void **state)
     layers_refused("  - {dense: 4, name: a}\n", "4:6", "a layer is `- relu`");
     layers_refused("  - dense: {units: 4, unit: 3}\n", "4:23",
                    "'unit' is not a key here; the keys are units, bias");
-    layers_refused("  - dense: {units: 4, with: input0}\n", "4:23", "'with' is not a key here");
+    layers_refused("  - dense: {units: 4, with: input0}\n", "4:23",
+                   "'with' is not a valid key here");
     layers_refused("  - dense: four\n", "4:12", "units: 'four' is not a whole number");
     layers_refused("  - dense: {units: 4, bias: 1}\n", "4:29", "bias: '1' is not yes or no");
     layers_refused("  - dense\n", "4:5", "dense: needs at least one unit; input0 is [8,8,2]");
@@ -298,7 +300,7 @@ static void test_layers_refused(void **state)
     layers_refused("  - conv: {units: 4, window: 9}\n", "4:5", "larger than the image of 8 x 8");
     layers_refused("  - dense: {units: 4, name: a b}\n", "4:29", "'a b' is not a valid name");
     layers_refused("  - dense: {units: 4, name: a}\n  - dense: {units: 4, name: a}\n", "5:5",
-                   "two layers are called 'a'; the other one is in line 4");
+                   "two layers are called 'a', this one and one in line 4");
     layers_refused("  - dense: {units: 4, name: dense0}\n  - relu\n  - dense: {units: 4, name: "
                    "dense0}\n",
                    "6:5", "two layers are called 'dense0'");
@@ -312,8 +314,8 @@ static void test_links_refused(void **state)
 {
     (void)state;
     layers_refused("  - relu: {from: later}\n  - relu: {name: later}\n", "4:18",
-                   "'later' is not above this layer");
-    layers_refused("  - relu: {from: self, name: self}\n", "4:", "is not above this layer");
+                   "'later' is below this layer");
+    layers_refused("  - relu: {from: self, name: self}\n", "4:", "is below this layer");
     layers_refused("  - conv: {units: 4, window: 3}\n  - bn\n", "5:5", "bias of conv0");
     layers_refused("  - relu\n  - add\n", "5:5", "add takes two layers: `- add: NAME`");
     layers_refused("  - relu\n  - add: relu0\n", "5:", "add takes relu0 twice");
@@ -322,7 +324,7 @@ static void test_links_refused(void **state)
         "its two inputs must have the same shape; conv0 is [6,6,4] and input0 is [8,8,2]");
     layers_refused("  - dense: {units: 4, shares: relu0}\n", "4:", "called 'relu0'");
     layers_refused("  - relu\n  - dense: {units: 4, shares: relu0}\n", "5:5",
-                   "shares the variables of");
+                   "the layer to share variables with");
     layers_refused("  - dense: 4\n", "4:", "the last layer, dense0, is not a loss");
     layers_refused("  - relu\n  - dense: {units: 4, from: input0}\n  - softmax_cross_entropy\n",
                    "4:5", "no layer takes relu0");
@@ -332,7 +334,7 @@ static void test_links_refused(void **state)
     layers_refused("  - conv: {units: 4, window: 3}\n  - softmax_cross_entropy\n",
                    "5:", "a model of tokens needs one input");
     layers_refused("  - dense: 2\n  - squared_error\n",
-                   "5:", "squared_error requires an input of one value");
+                   "5:", "squared_error takes one value per sample");
     layers_refused("  - dense: 2\n  - logistic_loss\n", "5:5",
                    "its input must be one value per sample, the logit; dense0 is [2]");
 }

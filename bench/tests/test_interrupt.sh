@@ -318,7 +318,7 @@ code=0
 command_line="run --results limited.db, with ulimit -f 1"
 (ulimit -f 1 && exec "$LOCKSTEP" run --model poly --steps 2 --results limited.db) >out 2>err || code=$?
 expect "a file that may not grow: status 3" [ "$code" -eq 3 ]
-expect "a file that may not grow: one line says so" one_line 'limited.db: .* at most 1024 bytes here'
+expect "a file that may not grow: one line says so" one_line 'limited.db: .* at most 1024 bytes (ulimit -f)'
 mkdir small
 if [ "$(id -u)" -eq 0 ] && mount -t tmpfs -o size=256k tmpfs small 2>/dev/null; then
     mount_at=$work/small

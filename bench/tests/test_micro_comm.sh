@@ -132,7 +132,7 @@ refused 2 --ranks micro allreduce --ranks 0
 refused 2 --cpu-devices micro allreduce --cpu-devices 0
 refused 2 --sizes micro allreduce --sizes 2
 for op in allreduce sendrecv copy optimizer; do # the size that runs is the one that is asked for
-    refused 2 'option --sizes: 5: is not a whole number of elements, which have 4 bytes each; use 4 or 8' \
+    refused 2 'option --sizes: 5: is not a whole number of elements of 4 bytes; use --sizes 4 or 8' \
         micro $op --sizes 4KiB,5
 done
 refused 2 --batch micro allreduce --batch 4

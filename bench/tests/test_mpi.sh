@@ -257,7 +257,7 @@ rm ../two/w
 refused 3 'rank 1 on .*: w: ' 2 $apart : env -C "$work/two" "$LOCKSTEP" $apart
 cd ..
 lockstep run --strategy mirrored --comm mpi $small
-expect "no launcher" one_line '--comm: mpi needs ranks'
+expect "no launcher" one_line '--comm: 'mpi' needs ranks'
 
 # A step from which one replica of two is not finite, and this is not the one of rank 0: all ranks learn it.
 python3 - <<'P'
@@ -268,8 +268,8 @@ with open("far.safetensors", "wb") as file:
 P
 far="--model poly --strategy independent --optimizer sgd --lr 1e6 --load far.safetensors --steps 1 --warmup 0 --results none"
 ranks 2 run $far --format jsonl
-rows "a replica of another rank is not finite" "'is not finite after step 1' in r['result']['reason']"
+rows "a replica of another rank is not finite" "'is infinite or not a number after step 1' in r['result']['reason']"
 lockstep run $far --devices 2 --format jsonl
-rows "nor of the same process" "'is not finite after step 1' in r['result']['reason'] and r['result']['status'] == 'failed'"
+rows "nor of the same process" "'is infinite or not a number after step 1' in r['result']['reason'] and r['result']['status'] == 'failed'"
 
 finish

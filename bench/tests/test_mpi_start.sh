@@ -38,7 +38,7 @@ chmod +x other
 beside "$work/other" run --strategy mirrored $small --timeout $patience
 ended 2 'rank: 1 on .*: has another build than rank 0: '
 beside "$LOCKSTEP" run --strategy mirrored $small --timeout 61s
-ended 2 'rank: 1 on .*: has another command line than rank 0: .*; start all ranks alike'
+ended 2 'rank: 1 on .*: this rank.s command line differs from rank 0.s: .*; start all ranks in the same way'
 # A file of the same name on two disks, with one different value.
 mkdir one two
 python3 - <<'P'

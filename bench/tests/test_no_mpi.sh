@@ -36,7 +36,7 @@ under() {
 }
 for command in "run $small" "verify $small" devices "micro floor"; do
     under 3 $command
-    refused 3 'a launcher started 3 ranks, and this build has no MPI'
+    refused 3 'a launcher started 3 ranks, but this build has no MPI'
 done
 under 1 run $small
 expect "one rank is a process alone" [ "$code" -eq 0 -a ! -s err ]

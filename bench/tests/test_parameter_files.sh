@@ -56,7 +56,7 @@ refused() { # refused FILE WORDS OPTIONS
 }
 refused infinite.st "infinite.st: dense1.weight: element 2 is not finite"
 refused nan.st "nan.st: dense1.weight: element 2 is not finite"
-refused half.st "half.st: tensor 'dense1.bias': its dtype is 'F16'; F32 and BF16 are read"
+refused half.st "half.st: tensor 'dense1.bias': this tensor's dtype is 'F16', but only F32 and BF16 can be read"
 refused larger.st "larger.st: dense1.weight: element 2 is 3.3961.*--precision bf16" --precision bf16
 refused larger.st "larger.st: dense1.weight: element 2 is 3.3961.*--precision bf16" --precision float32,bf16
 finish

@@ -68,13 +68,13 @@ printf 'cases:\n  - {model: poly, steps: 4, label: ["a, b", c]}\n' >labels.yaml
 lockstep_ok run --plan labels.yaml --results labels.db --format jsonl
 rows "a case has its own label" "[x['label'] for x in rows] == ['a, b', 'c']"
 lockstep run --plan labels.yaml --results labels.db --resume --label c --dry-run
-expect "--resume asks for the label, too" grep -q '1 of 1 cases have their row in labels.db already' err
+expect "--resume asks for the label, too" grep -q '1 of 1 cases have a row in labels.db already' err
 precise="run --model poly --steps 40 --max-time 5s --results added.db --until-precision"
 lockstep $precise 50% --format jsonl
 rows "a row has the steps that were added" "r['case']['steps'] > r['case']['steps_asked'] == 40"
 for asked in "50% 1" "40% 0"; do
     lockstep $precise ${asked% *} --resume --dry-run
-    expect "--resume knows it by the steps asked for: $asked" grep -q "${asked#* } of 1 cases have their row" err
+    expect "--resume knows it by the steps asked for: $asked" grep -q "${asked#* } of 1 cases have a row" err
 done
 sed -i 's/repeat: 2/repeat: 3/' some.yaml
 lockstep run --plan some.yaml --resume --results $db --dry-run --format jsonl
@@ -151,5 +151,5 @@ expect "nor a share of the others: $seconds s" grep -qE \
     "^lockstep: dry run: 2 cases, 1 of them refused, about (${seconds%.*}|$((${seconds%.*} + 1))) s, [0-9.]+ MiB at most" err
 printf 'model: poly\nlr: [0.1, 1e-1, .1, 0.10]\nsteps: 2\nwarmup: 0\n' >spelled.yaml
 lockstep run --plan spelled.yaml --dry-run
-expect "four spellings of one rate are named" grep -q -- '--lr 0.1, 1e-1, .1, 0.10: listed 4 times; it runs once' err
+expect "four spellings of one rate are named" grep -q -- '--lr 0.1, 1e-1, .1, 0.10: this case is listed 4 times and runs once' err
 finish

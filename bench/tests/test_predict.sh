@@ -179,7 +179,7 @@ if "$LOCKSTEP" predict $form --durations flops=1e9 --engine simgrid >/dev/null 2
             rows[0]['case']['allreduce'] == '$best')([x['time']['step_ms']['median'] for x in rows])"
     done
 else
-    expect "a build without SimGrid says so" grep -q 'this build has no SimGrid' err
+    expect "a build without SimGrid says so" grep -q 'this build does not have SimGrid' err
 fi
 
 # ---- Traces and graphs ---------------------------------------------------------------------------
@@ -239,10 +239,10 @@ rows "the same durations, the same bits" "old('same1')[0]['time'] == old('same2'
 lockstep_ok predict --durations d.json --model poly --results predicted.db
 lockstep report --results predicted.db --results predicted.db --where model=poly --out page
 expect "a report says how it takes predicted rows, each counted once" \
-    one_line "all matching rows (1) are predictions, not measurements; add warnings~predicted to --where "
+    one_line "all matching rows (1) are predictions, not measurements; use --where warnings~predicted "
 lockstep predict --durations d.json --results none --format jsonl
 rows "another model has operations that the file lacks" "r['result']['status'] == 'error' and
-    'no duration is known' in r['result']['reason']"
+    'do not include this operation' in r['result']['reason']"
 
 # A group's all-reduce by hosts; the job's are other hosts than the group's.
 for inner in pipeline tensor-parallel; do
@@ -349,7 +349,7 @@ refused 2 "serve requests as they arrive" --strategy ps --ps-mode async --device
 refused 2 "does not train" --steps 3 --blocks 2
 refused 2 "with --platform" --strategy mirrored --devices 2 --link $link
 refused 2 "names a device that no case has" --strategy mirrored --devices 2 --platform flat:$link --slowdown 2=1.5
-refused 2 "delay=RANK:TIME works" --strategy mirrored --devices 2 --platform flat:$link --inject bitflip=1:2
+refused 2 "use --inject delay=RANK:TIME" --strategy mirrored --devices 2 --platform flat:$link --inject bitflip=1:2
 refused 2 "--calibrate" --out d.json
 refused 2 collectives --collectives guess
 refused 3 nowhere.yaml --model profile:nowhere.yaml
@@ -362,7 +362,7 @@ refused 2 "bad.yaml:" --model profile:bad.yaml
 sed 's/batch: 4/& # \xb5/' one.yaml >bad.yaml
 refused 2 "bad.yaml:2:12: has a byte here that is not UTF-8" --model profile:bad.yaml
 lockstep run --results none --model profile:one.yaml
-expect "run computes nothing of a profile" one_line "use predict or advise"
+expect "run computes nothing of a profile" one_line "use lockstep predict or lockstep advise"
 lockstep predict --validate --format csv --results none.db
 expect "--validate has no csv" one_line "table or jsonl"
 lockstep predict --validate --durations flops=1e9 --results none.db

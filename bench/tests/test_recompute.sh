@@ -41,7 +41,7 @@ rows "zero: no byte more" "all(len({r['traffic']['bytes_sent'] for r in rows if 
 lockstep run $gpt --strategy zero --zero-stage 3 --devices 2 --bucket-bytes 0 --zero-windows 4
 expect "zero: a block's 12 variables, one at a time" [ "$code" -eq 0 ]
 lockstep run $gpt --strategy zero --zero-stage 3 --devices 2 --bucket-bytes 0 --zero-windows 11 --recompute full
-expect "zero: a repeated block needs 12 windows" grep -q 'needs 12 buckets at once' err
+expect "zero: a repeated block needs 12 windows" grep -q 'needs 12 buckets of parameters at once' err
 ! thorough || table "hybrid" $gpt $layers --strategy hybrid --hybrid-inner zero --zero-stage 3 --devices 4
 
 # Divided replicas; pieces of stages are repeated also where a unit is a stage's last.

@@ -53,7 +53,7 @@ refused 2 'zero-windows|--zero-stage 3' run --strategy zero --devices 2 --zero-s
 refused 2 'zero-windows|--zero-reshard yes' run --strategy zero --devices 2 --zero-stage 3 --zero-reshard no --zero-windows 2
 refused 2 'zero-reshard|--zero-stage 3' run --strategy zero --devices 2 --zero-reshard no
 refused 2 'zero-windows|1 to' run --strategy zero --devices 2 --zero-stage 3 --zero-windows 0
-refused 2 'zero-windows|needs 2 buckets at once|at least 2' run --strategy zero --devices 2 --zero-stage 3 --zero-windows 1 --bucket-bytes 0
+refused 2 'zero-windows|needs 2 buckets of parameters at once|at least --zero-windows 2' run --strategy zero --devices 2 --zero-stage 3 --zero-windows 1 --bucket-bytes 0
 refused 2 'zero-stage|1 to 3' run --strategy zero --devices 2 --zero-stage 4
 refused 2 'zero-stage|--strategy zero' run --strategy mirrored --devices 2 --zero-stage 1
 refused 2 'flat|cannot be cut|ring, halving-doubling, direct' run --strategy zero --devices 2 --allreduce flat
@@ -259,9 +259,9 @@ refused 2 'replicas' $split --strategy hybrid --hybrid-inner tensor-parallel --d
 refused 2 'bytes, variable' run --model poly --strategy ps --ranks 3 --ps-shard some --results none
 refused 2 '2 workers' run --model poly --strategy ps --ranks 3 --inject bitflip=2:0 --results none
 refused 2 'leave no worker among 2 ranks' run --model poly --strategy ps --ranks 2 --ps-servers 2 --ps-backup-workers 1 --results none
-refused 2 "none of the model's variables" run --model mlp:784-30-10 --data synthetic:200 --strategy pipeline --devices 4 --inject bitflip=3:1 \
+refused 2 "no variables of the model" run --model mlp:784-30-10 --data synthetic:200 --strategy pipeline --devices 4 --inject bitflip=3:1 \
   --results none
-refused 2 'no step of this case is compared' run --model poly --gate-steps 0 --inject bitflip=0:1 --results none
+refused 2 'compares no step of this case' run --model poly --gate-steps 0 --inject bitflip=0:1 --results none
 # Features that this version lacks are refused, too; accepting and ignoring them would be worse.
 refused 2 '--logical-gpus' run --model poly --results none --steps 1 --logical-gpus 2
 refused 2 '--timeout' run --model poly --results none --steps 1 --timeout 5s

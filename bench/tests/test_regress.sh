@@ -146,7 +146,7 @@ while IFS='|' read -r word pair; do
 done <<'END'
 ./killed: was ended by signal 9|base killed
 ./killed: was ended by signal 9|killed base
-prints a line that is not a row|base rubbish
+printed a line that is not a row|base rubbish
 and printed no reason|silent base
 too old for one: option: --model: unknown|old base
 ./old: refuses these options: option|base old
@@ -335,11 +335,11 @@ done <<'END'
 3|^mirrored.* error|f.jsonl f_unnamed.jsonl
 3|nothing was measured|f.jsonl f_none.jsonl
 3|No such file|f.jsonl no.jsonl
-2|is a program and|f.jsonl ./base
-2|applies only if both sides are programs|f.jsonl f_same.jsonl --steps 5
+2|this is a program, but|f.jsonl ./base
+2|applies only to two programs|f.jsonl f_same.jsonl --steps 5
 2|instructions: applies only if both sides are programs|f.jsonl f_same.jsonl --instructions
 2|1 of 2 arguments|f.jsonl
-2|no such format; valid are: table, json, md|f.jsonl f.jsonl --format csv
+2|this is not a format; valid are: table, json, md|f.jsonl f.jsonl --format csv
 2|give a share above 0|f.jsonl f.jsonl --threshold 0
 2|unknown key|f.jsonl f.jsonl --fail-on nothing
 2|is not valid; give KEY|f.jsonl f.jsonl --fail-on nodes=x

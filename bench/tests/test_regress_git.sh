@@ -150,7 +150,7 @@ if thorough; then
     commit "old, too" "OLD=1 #" >/dev/null
     script HEAD~1
     expect "options that neither takes are the change's fault: status 3" [ "$code" -eq 3 ]
-    expect "and the report says so" grep -q '^\*\*Performance: not compared.*refuses these options' build/regress/report.md
+    expect "and the report says so" grep -q '^\*\*Performance: not compared.*refuses the options' build/regress/report.md
 fi
 git checkout -q after-old
 commit "breaks" "BROKEN=1" >/dev/null

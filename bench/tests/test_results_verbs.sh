@@ -371,7 +371,7 @@ rows "several cases are series, each with its own changes" "len(rows) == 19 and
     [(x['series'], x['by']) for x in rows if x.get('change')] == [('strategy mirrored, devices cpu:0+cpu:1', '+20.1%')]"
 lockstep results trend median --results made.db --out trend.svg
 expect "a picture of several: status 2" [ "$code" -eq 2 ]
-expect "a picture of several is refused" one_line "shows one series, and the rows make 2"
+expect "a picture of several is refused" one_line "shows a single series, but the rows make 2"
 lockstep results trend strategy --results made.db
 expect "the trend of a text: status 2" [ "$code" -eq 2 ]
 
@@ -570,13 +570,13 @@ done <<'END'
 2|unknown key|trend nothing
 2|neither an age|list --since yesterday
 2|not a number of rows|list --last 0
-2|no such format|list --format xml
+2|this is not a format|list --format xml
 2|--to NAME|export
 2|no such format; valid are: jsonl|export --to excel
 2|is an option of results export|list --to csv
 2|is an option of results prune|list --yes
-2|the rows to remove|prune
-2|the rows to remove|prune --yes
+2|nothing says which rows to remove|prune
+2|nothing says which rows to remove|prune --yes
 2|is not an id|show last~x
 3|not in|show 1999
 3|not in|diff last 1999

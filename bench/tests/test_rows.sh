@@ -60,7 +60,7 @@ lockstep verify $overflow --strategy all --reduce fast,exact --format jsonl
 expect "an overflow: status 1" [ "$code" -eq 1 ]
 rows "where both sides overflow they are equal, and diverged" "len(rows) >= 16 and len({x['case']['strategy']
     for x in rows if x['equivalence']['grade'] != 'none'}) >= 6 and all(x['result']['status'] == 'failed' and
-    x['equivalence']['pass'] and x['result']['reason'] == 'diverged: the loss is NaN at step 0' for x in rows)"
+    x['equivalence']['pass'] and x['result']['reason'] == 'diverged: the loss is NaN at step 0; use a smaller --lr, or --clip' for x in rows)"
 # shellcheck disable=SC2086
 lockstep verify $overflow --strategy mirrored,zero,gossip
 expect "no table prints -nan" eval '! grep -iq "[- ]nan\b" <(grep -v "loss is NaN" out)'

@@ -93,9 +93,9 @@ ls_status ls_whole_trace_window(ls_whole_trace *whole, bool synchronous)
         find_all(whole);
     }
     if (whole->end_ns <= whole->begin_ns)
-        return ls_fail(LS_CODE_MISSING, "trace", "steps",
-                       "no task of the traced steps was recorded; give --steps and --trace-steps "
-                       "of 1 or more");
+        return ls_fail(
+            LS_CODE_MISSING, "trace", "steps",
+            "no task of the traced steps was recorded; use --steps and --trace-steps of 1 or more");
     show_all(whole);
     sum_up(whole);
     return LS_OK;

@@ -78,10 +78,11 @@ static ls_status note(const ls_elastic_phase *from, const ls_elastic_phase *to, 
     LS_TRY(ls_elastic_formula(from, to, &formula));
     if (all == formula)
         return LS_OK;
-    return ls_fail(
-        LS_CODE_CHECK, NULL, NULL,
-        "the membership change before step %llu moved %llu bytes of state, expected %llu",
-        (unsigned long long)to->first, (unsigned long long)all, (unsigned long long)formula);
+    return ls_fail(LS_CODE_CHECK, NULL, NULL,
+                   "step %llu: moving the state to other members before this step took %llu bytes, "
+                   "but the formula says %llu",
+                   (unsigned long long)to->first, (unsigned long long)all,
+                   (unsigned long long)formula);
 }
 
 /* ---- Changing -------------------------------------------------------------------------------- */

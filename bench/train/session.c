@@ -314,7 +314,8 @@ ls_status ls_session_renew(const ls_workplace *workplace, const ls_plan_of_case 
     ls_session_close(session);
     if (*workplace->left)
         status = ls_fail(LS_CODE_MISSING, "device", NULL,
-                         "failed at the end of a block; the lines before name the reason");
+                         "a device failed at the end of a block of steps; the messages before this "
+                         "one name the reason");
     LS_TRY(ls_world_agree(comm, status));
     LS_TRY(open_or_tell(workplace, plan, &how, session));
     session->step = before.step;

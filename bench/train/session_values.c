@@ -106,14 +106,15 @@ static ls_status compare_all(const looking *l, ls_range block, const float *valu
     for (size_t i = 0; i < session->job.device_count && parts; i++) {
         memcpy(l->other, values, block.count * sizeof *values);
         LS_TRY(run->functions->gather_device(run, (int)i, block, l->other));
-        compare(l, block, values,
-                "%s element %zu, which several devices have, is %.9g on device %d, on another %.9g",
-                ls_job_member(&session->job, i));
+        compare(
+            l, block, values,
+            "%s element %zu, which several devices have, is %.9g on device %d, but %.9g on another",
+            ls_job_member(&session->job, i));
     }
     for (size_t i = 1; i < local && own; i++) {
         memcpy(l->other, values, block.count * sizeof *values); /* of masters it has its share */
         LS_TRY(run->functions->gather_replica(run, (int)i, block, l->other));
-        compare(l, block, values, "%s element %zu is %.9g on replica %d, on replica 0 %.9g",
+        compare(l, block, values, "%s element %zu is %.9g on replica %d, but %.9g on replica 0",
                 (int)i);
     }
     return LS_OK;

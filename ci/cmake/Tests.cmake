@@ -204,7 +204,7 @@ foreach(source ${examples})
   endif()
   add_test(NAME example.${name} COMMAND example_${name} ${seeds})
   set_tests_properties(example.${name} PROPERTIES LABELS example TIMEOUT 900
-    SKIP_REGULAR_EXPRESSION "apt-get install dataset-fashion-mnist")
+    SKIP_REGULAR_EXPRESSION "install the Debian package dataset-fashion-mnist")
   if(name MATCHES "^seed08") # 12 epochs take a minute; test_models covers each kind of step
     set_tests_properties(example.${name} PROPERTIES LABELS slow)
   endif()

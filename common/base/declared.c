@@ -76,10 +76,10 @@ ls_status ls_declared_set(ls_declared_values *values, const ls_declared_option *
     while (i < LS_DECLARED_MOST && items[i].option && items[i].option != option)
         i++;
     if (i == LS_DECLARED_MOST)
-        return ls_fail(
-            LS_CODE_USAGE, "option", option->name,
-            "is one too many; the strategy, model and data of a case have at most %d options",
-            LS_DECLARED_MOST);
+        return ls_fail(LS_CODE_USAGE, "option", option->name,
+                       "a case takes at most %d options of its strategy, model and data together, "
+                       "and this is one more; use fewer",
+                       LS_DECLARED_MOST);
     items[i] = value;
     return LS_OK;
 }

@@ -39,8 +39,9 @@ static ls_status find_functions(const ls_dynamic *library, void *handle, void *f
     for (size_t i = 0; library->symbols[i]; i++) {
         void *function = dlsym(handle, library->symbols[i]);
         if (!function)
-            return ls_fail(LS_CODE_MISSING, library->name, library->file, "has no %s; %s",
-                           library->symbols[i], library->remedy);
+            return ls_fail(LS_CODE_MISSING, library->name, library->file,
+                           "this library does not have the function %s; %s", library->symbols[i],
+                           library->remedy);
         memcpy(&slot[i], &function, sizeof function);
     }
     return LS_OK;
@@ -61,8 +62,8 @@ ls_status ls_dynamic_load(const ls_dynamic *library, void *functions, void **out
     const int major = status ? 0 : library->find_major(functions);
     if (!status && major != library->major)
         status = ls_fail(LS_CODE_MISSING, library->name, library->file,
-                         "has version %d, this build is for version %d; %s", major, library->major,
-                         library->remedy);
+                         "this library has version %d, but this build is for version %d; %s", major,
+                         library->major, library->remedy);
     if (status) {
         ls_dynamic_unload(handle);
         return status;

@@ -53,6 +53,6 @@ bool ls_name_is_among(const char *name, const char *const *names)
 ls_status ls_registry_refuse(const ls_registry *registry, const char *text)
 {
     char names[512];
-    return ls_fail(LS_CODE_USAGE, registry->kind, text, "none of this name; valid are: %s",
+    return ls_fail(LS_CODE_USAGE, registry->kind, text, "unknown name; valid are: %s",
                    ls_registry_names(registry, names, sizeof names));
 }

@@ -52,7 +52,7 @@ ls_status ls_fail(ls_code code, const char *what, const char *where, const char 
 ls_status ls_fail_memory(const char *where, size_t bytes)
 {
     return ls_fail(LS_CODE_MISSING, "memory", where,
-                   "%zu bytes could not be allocated; a smaller model or batch needs less", bytes);
+                   "%zu bytes could not be allocated; use a smaller model or batch", bytes);
 }
 
 ls_code ls_status_code(ls_status status)

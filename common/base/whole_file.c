@@ -21,7 +21,7 @@
 static ls_status refuse(const char *what, const char *path, int error)
 {
     return ls_fail(LS_CODE_MISSING, what, path, "cannot be written: %s; name another file",
-                   error == ENXIO ? "nobody reads this pipe" : strerror(error ? error : EIO));
+                   error == ENXIO ? "no program reads this pipe" : strerror(error ? error : EIO));
 }
 
 /* ---- Writing -------------------------------------------------------------------------------- */

@@ -66,8 +66,10 @@ ls_status ls_allreduce_check_halves(const ls_allreduce *algorithm)
         if (a->half)
             used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "",
                                      a->name);
-    return ls_fail(LS_CODE_USAGE, "all-reduce", algorithm->name,
-                   "cannot be cut into a reduce-scatter and an all-gather; these can: %s", names);
+    return ls_fail(
+        LS_CODE_USAGE, "all-reduce", algorithm->name,
+        "this algorithm cannot be divided into a reduce-scatter and an all-gather; use one of %s",
+        names);
 }
 
 ls_status ls_comm_backend_find(const char *name, const ls_comm_backend **out)
@@ -102,8 +104,9 @@ ls_status ls_comm_open(const ls_comm_backend *backend, ls_comm *processes,
     if (!backend)
         backend = ls_comm_backend_auto(processes, ls_device_describe(devices[0])->name.kind);
     if (backend->alone && processes)
-        return ls_fail(LS_CODE_USAGE, "comm", backend->name,
-                       "connects ranks of one process; use mpi for ranks in several");
+        return ls_fail(
+            LS_CODE_USAGE, "comm", backend->name,
+            "connects ranks of one process only; use --comm mpi for ranks in several processes");
     return backend->open(processes, devices, count, comms);
 }
 
@@ -186,9 +189,9 @@ ls_status ls_comm_agree(ls_comm *comm, ls_status own_status)
     ls_status heard = find_worst(comm, ls_status_code(own_status), &worst, &who);
     if (own_status || heard || !worst)
         return ls_status_first(own_status, heard);
-    return ls_status_follows(
-        ls_fail(worst, "communicator", NULL,
-                "rank %zu failed in its part; its own message names the reason", who));
+    return ls_status_follows(ls_fail(
+        worst, "communicator", NULL,
+        "rank %zu failed in this operation; the messages of that rank name the reason", who));
 }
 
 ls_status ls_comm_bring(ls_comm *comm, ls_status own_status, const void *sent, size_t bytes,
@@ -303,26 +306,25 @@ ls_status ls_comm_check_rank(const ls_comm *comm, const char *what, int rank)
 {
     if (rank >= 0 && rank < comm->size)
         return LS_OK;
-    return ls_fail(LS_CODE_USAGE, "communicator", what, "no rank %d; ranks are 0 to %d", rank,
-                   comm->size - 1);
+    return ls_fail(LS_CODE_USAGE, "communicator", what,
+                   "there is no rank %d; name a rank from 0 to %d", rank, comm->size - 1);
 }
 
 ls_status ls_comm_check_room(int from, size_t came, size_t room)
 {
-    return came <= room
-               ? LS_OK
-               : ls_fail(
-                     LS_CODE_USAGE, "communicator", "message",
-                     "%zu bytes came from rank %d, and the buffer takes %zu; give a larger buffer",
-                     came, from, room);
+    return came <= room ? LS_OK
+                        : ls_fail(LS_CODE_USAGE, "communicator", "message",
+                                  "%zu bytes came from rank %d, but the buffer has room for %zu; "
+                                  "give a larger buffer",
+                                  came, from, room);
 }
 
 ls_status ls_comm_check_bytes(int from, size_t came, size_t wanted)
 {
     return came == wanted ? LS_OK
                           : ls_fail(LS_CODE_USAGE, "communicator", "message",
-                                    "%zu bytes came from rank %d, and %zu were expected; send and "
-                                    "receive the same number",
+                                    "%zu bytes came from rank %d, but %zu were expected; send and "
+                                    "receive the same number of bytes",
                                     came, from, wanted);
 }
 
@@ -332,19 +334,18 @@ ls_status ls_comm_mismatch(ls_comm *comm, size_t own_count, size_t other_count, 
     char rank[32];
     snprintf(rank, sizeof rank, "rank %d", comm->rank);
     comm->backend->abandon(comm);
-    return ls_fail(
-        LS_CODE_USAGE, "communicator", rank,
-        "%zu elements here, %s%zu on rank %d; every rank enqueues matching operations in the "
-        "same order",
-        own_count, more ? "more than " : "", other_count, other);
+    return ls_fail(LS_CODE_USAGE, "communicator", rank,
+                   "%zu elements here, but %s%zu on rank %d; enqueue matching operations in the "
+                   "same order on every rank",
+                   own_count, more ? "more than " : "", other_count, other);
 }
 
 ls_status ls_comm_run_alone(ls_op *op, ls_queue *queue)
 {
     (void)queue;
-    return ls_fail(
-        LS_CODE_USAGE, "communicator", op->name,
-        "needs the operations of all ranks of this process in one call; use ls_comm_enqueue");
+    return ls_fail(LS_CODE_USAGE, "communicator", op->name,
+                   "this operation must be enqueued together with the operations of this process's "
+                   "other ranks; use ls_comm_enqueue");
 }
 
 ls_status ls_comm_exchange(ls_comm *comm, const ls_exchange *x, ls_op **out)
@@ -353,8 +354,9 @@ ls_status ls_comm_exchange(ls_comm *comm, const ls_exchange *x, ls_op **out)
         {x->to < 0 ? NULL : x->send, ls_exchange_bytes(x, x->send_count), false},
         {x->from < 0 ? NULL : x->receive, ls_exchange_bytes(x, x->receive_count), true}};
     if (!comm->backend->exchange)
-        return ls_fail(LS_CODE_USAGE, "communicator", comm->backend->name,
-                       "offers its library's all-reduce only; use --allreduce library or auto");
+        return ls_fail(
+            LS_CODE_USAGE, "communicator", comm->backend->name,
+            "only its library's all-reduce can be used; use --allreduce library or auto");
     LS_TRY(x->to < 0 ? LS_OK : ls_comm_check_rank(comm, "exchange", x->to));
     LS_TRY(x->from < 0 ? LS_OK : ls_comm_check_rank(comm, "exchange", x->from));
     LS_TRY(comm->backend->exchange(comm, x, out));

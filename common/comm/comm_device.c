@@ -100,8 +100,8 @@ static ls_status take_scratch(device_comm *comm, size_t elements)
         return LS_OK;
     if (comm->fixed)
         return ls_fail(LS_CODE_USAGE, "communicator", ls_device_describe(comm->base.device)->text,
-                       "needs more scratch memory than the operations enqueued before; make all "
-                       "operations before enqueueing the first");
+                       "this operation needs more scratch memory than the operations before it; "
+                       "create all operations before you enqueue the first");
     ls_device_release(comm->base.device, comm->scratch);
     comm->scratch = NULL;
     comm->scratch_elements = 0;
@@ -143,8 +143,8 @@ static ls_status take_message(device_op *op, device_op *from, ls_queue *queue)
                                 false);
     if (op->partner && op->partner != from)
         return ls_fail(LS_CODE_USAGE, "communicator", op->op.name,
-                       "is not paired with the same operation as in the call before; enqueue the "
-                       "same lists together in each call");
+                       "this operation was paired with another operation in the call before; "
+                       "enqueue the same lists together in each call");
     op->partner = from;
     LS_TRY(ls_queue_wait(queue, from->ready));
     LS_TRY(op->what.add
@@ -336,7 +336,7 @@ static ls_status enqueue_lists(ls_comm *const *comms, const ls_comm_list *lists,
     device_group *group = ((device_comm *)comms[0])->group;
     if (ranks != group->size)
         return ls_fail(LS_CODE_USAGE, "communicator", "device",
-                       "the lists of %d ranks are enqueued, and there are %d ranks; enqueue the "
+                       "the lists of %d ranks are enqueued, but there are %d ranks; enqueue the "
                        "lists of all ranks in one call",
                        ranks, group->size);
     memset(group->message, 0, (size_t)(ranks * ranks) * sizeof(device_op *));
@@ -356,9 +356,8 @@ static ls_status enqueue_lists(ls_comm *const *comms, const ls_comm_list *lists,
         if (((device_comm *)comms[r])->next < lists[r].ops->count)
             return ls_fail(LS_CODE_USAGE, "communicator",
                            ls_device_describe(comms[r]->device)->text,
-                           "%s waits for an operation that no rank enqueues; every rank enqueues "
-                           "matching operations in "
-                           "the same order",
+                           "the operation %s waits for one that no rank enqueues; enqueue matching "
+                           "operations in the same order on every rank",
                            lists[r].ops->items[((device_comm *)comms[r])->next]->name);
     return LS_OK;
 }
@@ -415,8 +414,8 @@ static ls_status check_devices(ls_device *const *devices, int ranks)
         const ls_device_info *other = ls_device_describe(devices[r]);
         if (other->name.kind != first->name.kind)
             return ls_fail(LS_CODE_USAGE, "comm: device", other->text,
-                           "cannot exchange with %s, since one is a CPU device and the other a "
-                           "GPU; use devices of one type",
+                           "this device cannot exchange with %s, since one is a CPU device and the "
+                           "other a GPU; use devices of one type",
                            first->text);
     }
     return LS_OK;

@@ -112,8 +112,8 @@ ls_status ls_allreduce_time(const ls_allreduce *algorithm, const ls_comm_network
     const size_t ports = PORTS * (size_t)network->devices;
     if (!algorithm->time)
         return ls_fail(LS_CODE_USAGE, "all-reduce", algorithm->name,
-                       "has no formula that predicts its time; use ring, halving-doubling, tree, "
-                       "flat or hierarchical");
+                       "there is no formula for the time of this algorithm; use --allreduce ring, "
+                       "halving-doubling, tree, flat or hierarchical");
     ls_status status = ls_allocate("communicator", &r.bytes, ports, sizeof *r.bytes);
     if (!status)
         status = ls_allocate("communicator", &r.used, ports, sizeof *r.used);

@@ -57,7 +57,8 @@ ls_status ls_comm_thread_abandoned(const thread_comm *comm)
     char rank[32];
     snprintf(rank, sizeof rank, "rank %d", comm->base.rank);
     return ls_status_follows(ls_fail(LS_CODE_MISSING, "communicator", rank,
-                                     "abandoned by rank %d; its own message names the reason",
+                                     "this rank was abandoned by rank %d, which has failed; the "
+                                     "message of that rank names the reason",
                                      atomic_load(&comm->group->abandoned) - 1));
 }
 
@@ -297,9 +298,9 @@ static ls_status check_devices(ls_device *const *devices, int ranks)
 {
     for (int r = 0; r < ranks && ranks > 1; r++)
         if (ls_device_describe(devices[r])->name.kind == LS_DEVICE_GPU)
-            return ls_fail(LS_CODE_MISSING, "comm: thread", ls_device_describe(devices[r])->text,
-                           "this communicator exchanges between CPU devices only; for GPUs use "
-                           "communicator device");
+            return ls_fail(
+                LS_CODE_MISSING, "comm: thread", ls_device_describe(devices[r])->text,
+                "--comm thread exchanges between CPU devices only; use --comm device for GPUs");
     return LS_OK;
 }
 

@@ -29,10 +29,10 @@ static ls_status take_records(const ls_raw_file *file, size_t records, ls_split 
         LS_TRY(ls_raw_read(file, &label, 1));
         LS_TRY(ls_raw_read(file, pixels + i * PIXELS, PIXELS));
         if (label >= CLASSES)
-            return ls_fail(
-                LS_CODE_MISSING, what, file->path,
-                "record %zu has label %d, and there are %d classes; use CIFAR-10's own files", i,
-                label, CLASSES);
+            return ls_fail(LS_CODE_MISSING, what, file->path,
+                           "record %zu has label %d, but CIFAR-10 has %d classes, numbered from 0; "
+                           "use CIFAR-10's original files",
+                           i, label, CLASSES);
         labels[i] = label;
     }
     split->samples += records;
@@ -44,10 +44,11 @@ static ls_status open_file(const char *directory, const char *name, char path[64
 {
     snprintf(path, 640, "%s/%s", directory, name);
     if (access(path, R_OK) != 0)
-        return ls_fail(LS_CODE_MISSING, what, path,
-                       "cannot be read: %s; datasets/fetch.sh cifar10 downloads CIFAR-10's files, "
-                       "--data cifar10:DIR reads them elsewhere, and --data synthetic needs none",
-                       strerror(errno));
+        return ls_fail(
+            LS_CODE_MISSING, what, path,
+            "cannot be read: %s; download CIFAR-10's files with datasets/fetch.sh cifar10, name "
+            "their folder with --data cifar10:DIR, or use --data synthetic",
+            strerror(errno));
     LS_TRY(ls_raw_open(what, path, file));
     if (file->size && file->size % RECORD == 0)
         return LS_OK;
@@ -55,11 +56,12 @@ static ls_status open_file(const char *directory, const char *name, char path[64
     ls_raw_close(file);
     if (size && size % (RECORD + 1) == 0)
         return ls_fail(LS_CODE_MISSING, what, path,
-                       "its %zu bytes are records of %d bytes, as in CIFAR-100; use CIFAR-10's "
-                       "files, whose records have %d",
+                       "this file of %zu bytes has records of %d bytes, as CIFAR-100 has; use "
+                       "CIFAR-10's files, whose records have %d bytes",
                        size, RECORD + 1, RECORD);
     return ls_fail(LS_CODE_MISSING, what, path,
-                   "it has %zu bytes, not a whole number of records of %d; download an intact copy",
+                   "this file has %zu bytes, which is not a multiple of a record's %d bytes; "
+                   "download an intact copy",
                    size, RECORD);
 }
 
@@ -103,8 +105,8 @@ static ls_status read_cifar10(const char *argument, const ls_data_need *need, ls
     if (need->inputs != 1 || need->classes != CLASSES || need->rank[0] != 3 ||
         shape[0] != COLOURS || shape[1] != shape[2] || shape[1] > SIDE)
         return ls_fail(LS_CODE_USAGE, "--data", data->name,
-                       "holds images of %dx%d in colour, of %d classes, which this model does not "
-                       "take; use the model cifar10 or resnet",
+                       "this data set has colour images of %dx%d pixels in %d classes, which do "
+                       "not fit the model; use --model cifar10 or resnet, or another data set",
                        SIDE, SIDE, CLASSES);
     const char *directory = argument ? argument : DIRECTORY;
     snprintf(data->path, sizeof data->path, "%s", directory);

@@ -37,8 +37,9 @@ ls_status ls_need_width(const ls_data_need *need, int input, size_t *out)
         int64_t size = need->shape[input][i];
         if (size < 1 || !ls_size_multiply(width, (size_t)size, &width) || width > INT32_MAX)
             return ls_fail(LS_CODE_USAGE, "--model", NULL,
-                           "a sample of input x%d is empty or too large; use 1 to %d values", input,
-                           INT32_MAX);
+                           "a sample of the input x%d is empty or too large; use a model whose "
+                           "inputs have 1 to %d values",
+                           input, INT32_MAX);
     }
     *out = width;
     return LS_OK;
@@ -90,10 +91,10 @@ ls_status ls_splits_read(ls_split_reader read, const void *context, ls_data *dat
     pthread_t thread;
     int error = pthread_create(&thread, NULL, read_test, &job);
     if (error)
-        return ls_fail(
-            LS_CODE_MISSING, "data", data->name,
-            "a thread to read with cannot be started: %s; raise the limit on threads (ulimit -u)",
-            strerror(error));
+        return ls_fail(LS_CODE_MISSING, "data", data->name,
+                       "a thread that reads the data cannot be started: %s; raise the limit on "
+                       "threads (ulimit -u)",
+                       strerror(error));
     ls_status status = read(context, false, &data->train);
     pthread_join(thread, NULL);
     return ls_status_first(status, job.status);
@@ -112,7 +113,7 @@ static ls_status find_source(const char *spec, const ls_data_source **out, const
                        source->help);
     if (*argument && strlen(*argument) >= sizeof((ls_data *)NULL)->path)
         return ls_fail(LS_CODE_USAGE, "--data", source->name,
-                       "what follows the colon is too long; at most %zu bytes work",
+                       "the text after the colon is too long; use at most %zu bytes",
                        sizeof((ls_data *)NULL)->path - 1);
     *out = source;
     return LS_OK;

@@ -56,9 +56,10 @@ static ls_status check_finite(const char *path, const ls_tensor *tensor)
 {
     for (size_t i = 0; i < tensor->count; i++)
         if (!isfinite(tensor->data[i]))
-            return ls_fail(LS_CODE_MISSING, what, path,
-                           "tensor '%s' is not finite at element %zu; use finite values",
-                           tensor->name, i);
+            return ls_fail(
+                LS_CODE_MISSING, what, path,
+                "tensor '%.80s': element %zu is infinite or not a number; use finite values",
+                tensor->name, i);
     return LS_OK;
 }
 
@@ -69,7 +70,8 @@ static ls_status check_names(const char *path, const ls_tensor_file *file, int i
         if (strcmp(name, "x0") != 0 && strcmp(name, "y") != 0 &&
             !(inputs == 2 && strcmp(name, "x1") == 0))
             return ls_fail(LS_CODE_MISSING, what, path,
-                           "tensor '%.80s' is not an input of the model; it needs %s and no others",
+                           "tensor '%.80s' is not an input of this model; the file must have %s "
+                           "and no other tensors",
                            name, inputs == 2 ? "x0, x1 and y" : "x0 and y");
     }
     return LS_OK;
@@ -134,7 +136,7 @@ static ls_status check_file(const char *path)
     if (foreign)
         return ls_fail(
             LS_CODE_USAGE, "--data file", path,
-            "is a file of %s by its name; data files are safetensors, and " LS_DATA_CONVERTER,
+            "this is a file of %s by its name, but data files are safetensors;  " LS_DATA_CONVERTER,
             foreign);
     if (access(path, R_OK) != 0)
         return ls_fail(LS_CODE_MISSING, what, path,
@@ -167,7 +169,8 @@ static ls_status read_file(const char *argument, const ls_data_need *need, ls_da
         LS_TRY(need->targets ? check_whole(argument, x, need) : check_finite(argument, x));
         if (x->shape[0] != y->shape[0])
             return ls_fail(LS_CODE_MISSING, what, argument,
-                           "tensor '%s' has %lld samples and y %lld; their numbers must agree",
+                           "tensor '%s' has %lld samples and y %lld; give both tensors the same "
+                           "number of samples",
                            names[i], (long long)x->shape[0], (long long)y->shape[0]);
         data->train.input[i] = borrow(x, width);
     }

@@ -61,12 +61,12 @@ static ls_status inflate_bytes(stream *in, uint8_t *out, size_t size, size_t *go
         if (result == Z_STREAM_END)
             in->ended = true;
         else if (result == Z_BUF_ERROR && !in->left)
-            return broken(in, "its gz stream is truncated");
+            return broken(in, "this file's gzip stream is truncated");
         else if (result == Z_MEM_ERROR)
             return ls_fail_memory(in->file.path, PIECE_BYTES);
         else if (result != Z_OK)
             return ls_fail(LS_CODE_MISSING, what, in->file.path,
-                           "its gz stream is damaged (%s); %s",
+                           "this file's gzip stream is damaged (%s); %s",
                            in->z.msg ? in->z.msg : "no deflate stream", hint);
     }
     *got = done;
@@ -79,10 +79,10 @@ static ls_status take(stream *in, uint8_t *out, size_t size)
     size_t got;
     if (in->gz) {
         LS_TRY(inflate_bytes(in, out, size, &got));
-        return got == size ? LS_OK : broken(in, "has less data than its header says");
+        return got == size ? LS_OK : broken(in, "this file has less data than its header says");
     }
     if (size > in->left)
-        return broken(in, "is truncated in its header");
+        return broken(in, "this file ends within its header");
     in->left -= size;
     return ls_raw_read(&in->file, out, size);
 }
@@ -95,9 +95,9 @@ static ls_status check_end(stream *in)
         size_t got;
         LS_TRY(inflate_bytes(in, &more, 1, &got));
         if (got)
-            return broken(in, "has more data than its header says");
+            return broken(in, "this file has more data than its header says");
         if (in->z.avail_in || in->left)
-            return broken(in, "has bytes after its gz stream");
+            return broken(in, "this file has bytes after the end of its gzip stream");
     }
     return LS_OK;
 }
@@ -108,13 +108,17 @@ static ls_status read_header(stream *in, ls_idx *idx)
     uint8_t head[4 + 4 * MAX_RANK];
     LS_TRY(take(in, head, 4));
     if (head[0] || head[1])
-        return broken(in, "does not begin as an IDX file does");
+        return broken(in, "this is not an IDX file (the first bytes differ)");
     if (head[2] != TYPE_UINT8)
         return ls_fail(LS_CODE_MISSING, what, in->file.path,
-                       "holds elements of type 0x%02x; only bytes (0x08) are read", head[2]);
+                       "this file has elements of type 0x%02x, but only bytes (0x08) can be read; "
+                       "convert the elements to bytes",
+                       head[2]);
     if (head[3] < 1 || head[3] > MAX_RANK)
-        return ls_fail(LS_CODE_MISSING, what, in->file.path,
-                       "has %d dimensions; only files of 1 to %d are read", head[3], MAX_RANK);
+        return ls_fail(
+            LS_CODE_MISSING, what, in->file.path,
+            "this file has %d dimensions, but only 1 to %d can be read; use MNIST's format",
+            head[3], MAX_RANK);
     idx->rank = head[3];
     LS_TRY(take(in, head + 4, 4 * (size_t)idx->rank));
     idx->bytes = 1;
@@ -126,7 +130,7 @@ static ls_status read_header(stream *in, ls_idx *idx)
                            "holds nothing: dimension %d of the %d in its header is 0; %s", i + 1,
                            idx->rank, hint);
         if (!ls_size_multiply(idx->bytes, (size_t)idx->shape[i], &idx->bytes))
-            return broken(in, "its sizes are out of range");
+            return broken(in, "the sizes in this file's header are out of range");
     }
     if (in->gz ? idx->bytes / DEFLATE_RATIO > in->file.size : idx->bytes > in->left)
         return ls_fail(LS_CODE_MISSING, what, in->file.path,
@@ -136,7 +140,8 @@ static ls_status read_header(stream *in, ls_idx *idx)
                        in->gz ? "are in the file" : "follow the header", idx->bytes, hint);
     if (!in->gz && idx->bytes < in->left)
         return ls_fail(LS_CODE_MISSING, what, in->file.path,
-                       "has %zu bytes more than its header says; %s", in->left - idx->bytes, hint);
+                       "this file has %zu bytes more than its header says; %s",
+                       in->left - idx->bytes, hint);
     return LS_OK;
 }
 

@@ -52,21 +52,22 @@ static ls_status take_labels(const layout *from, const char *path, const ls_idx 
 {
     if (labels->rank != 1)
         return ls_fail(LS_CODE_MISSING, "data set", path,
-                       "has %d dimensions, and a file of labels has 1; %s", labels->rank,
+                       "this file has %d dimensions, but a file of labels has 1; %s", labels->rank,
                        from->hint);
     if ((size_t)labels->shape[0] != split->samples)
         return ls_fail(LS_CODE_MISSING, "data set", path,
-                       "has %lld labels, and the file of images has %zu images; use two files of "
-                       "the same set; %s",
+                       "this file has %lld labels, but the file of images has %zu images; use two "
+                       "files of the same data set; %s",
                        (long long)labels->shape[0], split->samples, from->hint);
     LS_TRY(ls_array_allocate(path, LS_ARRAY_INT32, split->samples, 1, &split->target));
     int32_t *target = split->target.data;
     for (size_t i = 0; i < split->samples; i++) {
         if (labels->data[i] >= from->classes)
-            return ls_fail(labels->data[i] < CLASSES ? LS_CODE_USAGE : LS_CODE_MISSING, "data set",
-                           path, "label %d at index %zu is not among the model's %d classes; %s",
-                           labels->data[i], i, from->classes,
-                           labels->data[i] < CLASSES ? "use a model with 10 outputs" : from->hint);
+            return ls_fail(
+                labels->data[i] < CLASSES ? LS_CODE_USAGE : LS_CODE_MISSING, "data set", path,
+                "label %d at index %zu is not one of the model's %d classes, numbered from 0; %s",
+                labels->data[i], i, from->classes,
+                labels->data[i] < CLASSES ? "use a model with 10 outputs" : from->hint);
         target[i] = labels->data[i];
     }
     return LS_OK;
@@ -81,8 +82,9 @@ static ls_status read_split(const void *context, bool test, ls_split *split)
     split->input[0] = (ls_array){.type = LS_ARRAY_UINT8, .width = PIXELS, .data = images.data};
     split->samples = (size_t)images.shape[0];
     if (images.rank != 3 || images.shape[1] != SIDE || images.shape[2] != SIDE)
-        return ls_fail(LS_CODE_MISSING, "data set", path, "does not hold images of %dx%d; %s", SIDE,
-                       SIDE, from->hint);
+        return ls_fail(LS_CODE_MISSING, "data set", path,
+                       "this file does not have images of %dx%d pixels; %s", SIDE, SIDE,
+                       from->hint);
     LS_TRY(read_idx(from, labels_names[test], path, &labels));
     ls_status status = take_labels(from, path, &labels, split);
     free(labels.data);
@@ -95,11 +97,12 @@ static ls_status read_layout(layout from, const char *argument, const ls_data_ne
     size_t width;
     LS_TRY(ls_need_width(need, 0, &width));
     if (need->inputs != 1 || width != PIXELS || need->classes < 1 || need->targets)
-        return ls_fail(
-            LS_CODE_USAGE, "--data", data->name,
-            "holds images of %dx%d pixels in 10 classes, and the model takes %d input%s of %zu "
-            "values and has %d classes; use a model that takes 784 values and has 10 classes",
-            SIDE, SIDE, need->inputs, need->inputs == 1 ? "" : "s", width, need->classes);
+        return ls_fail(LS_CODE_USAGE, "--data", data->name,
+                       "this data set has images of %dx%d pixels in 10 classes, but the model "
+                       "takes %d input%s of %zu values and has %d classes; use a model that takes "
+                       "784 values and has 10 classes",
+                       SIDE, SIDE, need->inputs, need->inputs == 1 ? "" : "s", width,
+                       need->classes);
     if (argument)
         from.directory = argument;
     from.classes = need->classes;
@@ -111,24 +114,22 @@ static ls_status read_fashion(const char *argument, const ls_data_need *need, ls
 {
     const layout from = {
         .directory = "/usr/share/datasets/fashion-mnist",
-        .hint = "the Debian package dataset-fashion-mnist brings it (apt-get install "
-                "dataset-fashion-mnist), or give the directory: --data fashion-mnist:DIR; --data "
-                "synthetic needs none",
+        .hint = "install the Debian package dataset-fashion-mnist, name another directory with "
+                "--data fashion-mnist:DIR, or use --data synthetic",
     };
     return read_layout(from, argument, need, data);
 }
 
 static ls_status read_mnist(const char *argument, const ls_data_need *need, ls_data *data)
 {
-    const layout from = {.hint =
-                             "MNIST's four files, which no package brings, belong in the DIR of "
-                             "--data mnist:DIR; --data fashion-mnist and synthetic need none"};
+    const layout from = {.hint = "name the directory of MNIST's four files with --data mnist:DIR, "
+                                 "or use --data fashion-mnist or synthetic"};
     if (!argument)
-        return ls_fail(LS_CODE_USAGE, "--data", data->name,
-                       "no package has these files; give their directory: mnist:DIR, which "
-                       "holds train-images-idx3-ubyte, train-labels-idx1-ubyte, "
-                       "t10k-images-idx3-ubyte and t10k-labels-idx1-ubyte, plain or .gz; or take "
-                       "--data fashion-mnist or synthetic");
+        return ls_fail(
+            LS_CODE_USAGE, "--data", data->name,
+            "no package has MNIST's files; use --data mnist:DIR with a directory that has "
+            "train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte and "
+            "t10k-labels-idx1-ubyte, plain or .gz; or use --data fashion-mnist or synthetic");
     return read_layout(from, argument, need, data);
 }
 

@@ -68,7 +68,7 @@ static ls_status parse_range(const char *path, const json_t *range, entry *out)
 {
     if (!get_size(json_array_get(range, 0), &out->begin) ||
         !get_size(json_array_get(range, 1), &out->end) || out->end < out->begin)
-        return broken_tensor(path, out->tensor.name, "its data_offsets are not a range of bytes");
+        return broken_tensor(path, out->tensor.name, "data_offsets are not a range of bytes");
     return LS_OK;
 }
 
@@ -82,36 +82,39 @@ static ls_status parse_entry(const char *path, const char *name, json_t *value, 
     const json_t *range = json_object_get(value, "data_offsets");
     if (json_object_size(value) != 3 || !json_is_string(dtype) || !json_is_array(shape) ||
         !json_is_array(range) || json_array_size(range) != 2)
-        return broken_tensor(path, name, "its header needs dtype, shape and data_offsets");
+        return broken_tensor(path, name, "dtype, shape or data_offsets are missing");
     *out = (entry){.tensor.name = name, .passed = passed};
     if (passed)
         return parse_range(path, range, out);
     const bool narrow = strcmp(json_string_value(dtype), "BF16") == 0;
     if (!narrow && strcmp(json_string_value(dtype), "F32") != 0)
         return ls_fail(LS_CODE_MISSING, what, path,
-                       "tensor '%.80s': its dtype is '%.16s'; F32 and BF16 are read", name,
-                       json_string_value(dtype));
+                       "tensor '%.80s': this tensor's dtype is '%.16s', but only F32 and BF16 can "
+                       "be read; convert the tensor",
+                       name, json_string_value(dtype));
     if (json_array_size(shape) > LS_TENSOR_RANK)
         return ls_fail(LS_CODE_MISSING, what, path,
-                       "tensor '%.80s': its rank is %zu; at most %d is read", name,
-                       json_array_size(shape), LS_TENSOR_RANK);
+                       "tensor '%.80s': this tensor has %zu dimensions, but at most %d can be "
+                       "read; give the tensor another shape",
+                       name, json_array_size(shape), LS_TENSOR_RANK);
     *out = (entry){.tensor = {.name = name, .rank = (int)json_array_size(shape), .count = 1},
                    .element = narrow ? sizeof(uint16_t) : sizeof(float)};
     size_t bytes;
     for (int i = 0; i < out->tensor.rank; i++) {
         size_t size;
         if (!get_size(json_array_get(shape, (size_t)i), &size))
-            return broken_tensor(path, name,
-                                 "its shape has a value that is not a whole number from 0");
+            return broken_tensor(
+                path, name,
+                "this tensor's shape has a value that is not a whole number of 0 or more");
         if (!ls_size_multiply(out->tensor.count, size, &out->tensor.count))
-            return broken_tensor(path, name, "its shape is out of range");
+            return broken_tensor(path, name, "this tensor's shape has too many elements");
         out->tensor.shape[i] = (int64_t)size;
     }
     if (!ls_size_multiply(out->tensor.count, out->element, &bytes))
-        return broken_tensor(path, name, "its shape is out of range");
+        return broken_tensor(path, name, "this tensor's shape has too many elements");
     LS_TRY(parse_range(path, range, out));
     if (out->end - out->begin != bytes)
-        return broken_tensor(path, name, "its shape does not match its data_offsets");
+        return broken_tensor(path, name, "this tensor's shape and data_offsets do not agree");
     return LS_OK;
 }
 
@@ -134,15 +137,16 @@ static ls_status check_ranges(const char *path, ls_tensor_file *file, size_t siz
     for (size_t i = 0; i < file->count; i++) {
         const entry *e = &file->entries[i];
         if (e->end > size)
-            return broken_tensor(path, e->tensor.name, "its range lies outside the file");
+            return broken_tensor(path, e->tensor.name, "data_offsets are outside of the file");
         if (e->begin < reached)
-            return broken_tensor(path, e->tensor.name, "its range overlaps another tensor's");
+            return broken_tensor(path, e->tensor.name,
+                                 "this tensor's data_offsets overlap another tensor's");
         if (e->begin > reached)
-            return broken_tensor(path, e->tensor.name, "its range leaves a gap before it");
+            return broken_tensor(path, e->tensor.name, "there is a gap before this tensor");
         reached = e->end;
     }
     if (reached != size)
-        return broken(path, "holds bytes after its last tensor");
+        return broken(path, "this file has bytes after its last tensor");
     return LS_OK;
 }
 
@@ -151,11 +155,11 @@ static ls_status check_metadata(const char *path, json_t *metadata)
     const char *key;
     json_t *value;
     if (!json_is_object(metadata))
-        return broken(path, "its __metadata__ is not an object");
+        return broken(path, "__metadata__ in this file's header is not a JSON object");
     json_object_foreach(metadata, key, value)
     {
         if (!json_is_string(value))
-            return broken(path, "its __metadata__ holds something other than text");
+            return broken(path, "__metadata__ in this file's header has a value that is not text");
     }
     return LS_OK;
 }
@@ -166,12 +170,12 @@ static ls_status parse_header(const char *path, const char *text, size_t length,
 {
     json_error_t error;
     if (text[0] != '{')
-        return broken(path, "its header does not begin with '{'");
+        return broken(path, "this file's header does not begin with '{'");
     file->header = json_loadb(text, length, JSON_REJECT_DUPLICATES, &error);
     if (!file->header)
         return ls_fail(LS_CODE_MISSING, what, path,
-                       "its header does not parse: %s at byte %d; use an intact file", error.text,
-                       error.position);
+                       "this file's header is not valid JSON: %s at byte %d; use an intact file",
+                       error.text, error.position);
     LS_TRY(
         ls_allocate(path, &file->entries, json_object_size(file->header), sizeof *file->entries));
     const char *name;
@@ -204,9 +208,9 @@ static void gather_entries(ls_tensor_file *file)
 /* Refuses a file whose first bytes are not the length of a header: for what it is, if known. */
 static ls_status refuse_start(const char *path, const uint8_t *bytes)
 {
-    static const char convert[] = "convert it in Python: "
-                                  "safetensors.torch.save_file(torch.load(FILE), NEW_FILE)";
-    static const char arrays[] = "write its arrays by safetensors.numpy.save_file in Python";
+    static const char convert[] =
+        "convert the file in Python: safetensors.torch.save_file(torch.load(FILE), NEW_FILE)";
+    static const char arrays[] = "write the arrays with safetensors.numpy.save_file in Python";
     static const struct {
         const char *begin, *is, *instead;
     } known[] = {
@@ -217,14 +221,14 @@ static ls_status refuse_start(const char *path, const uint8_t *bytes)
         {"\x80\x05", "a pickle", convert},
         {"\x89HDF", "an HDF5 file", arrays},
         {"\x93NUMPY", "an npy file", arrays},
-        {"GGUF", "a GGUF file", "use the model's safetensors"},
-        {"version ", "a pointer of Git LFS to a file", "git lfs pull fetches the file"},
+        {"GGUF", "a GGUF file", "use the model's safetensors file"},
+        {"version ", "a pointer of Git LFS to a file", "fetch the file with git lfs pull"},
     };
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (memcmp(bytes, known[i].begin, strlen(known[i].begin)) == 0)
-            return ls_fail(LS_CODE_MISSING, what, path, "is %s, not safetensors; %s", known[i].is,
-                           known[i].instead);
-    return broken(path, "its header is longer than the file");
+            return ls_fail(LS_CODE_MISSING, what, path, "this file is %s, not safetensors; %s",
+                           known[i].is, known[i].instead);
+    return broken(path, "this file's header is longer than the file");
 }
 
 /* The length that the first 8 bytes say the header has. */
@@ -243,12 +247,12 @@ static ls_status header_length(const char *path, const uint8_t *bytes, size_t si
     if (length > size - LENGTH_BYTES)
         return refuse_start(path, bytes);
     if (length > MAX_HEADER_BYTES)
-        return ls_fail(
-            LS_CODE_MISSING, what, path,
-            "its header has %llu bytes, more than the %d that are allowed; write the file again",
-            (unsigned long long)length, MAX_HEADER_BYTES);
+        return ls_fail(LS_CODE_MISSING, what, path,
+                       "this file's header has %llu bytes, but at most %d are allowed; write the "
+                       "file again with a smaller header",
+                       (unsigned long long)length, MAX_HEADER_BYTES);
     if (length < 2)
-        return broken(path, "its header is empty");
+        return broken(path, "this file's header is empty");
     *out = (size_t)length;
     return LS_OK;
 }
@@ -284,16 +288,16 @@ static ls_status parse_index(ls_tensor_file *file)
     void *text;
     json_error_t error;
     if (raw->size > MAX_HEADER_BYTES)
-        return broken(raw->path, "is too large for an index of shards");
+        return broken(raw->path, "this file is too large for an index of shards");
     LS_TRY(ls_raw_allocate(raw->path, raw->size, &text));
     ls_status status = ls_raw_read_at(raw, 0, text, raw->size);
     if (!status) {
         file->header = json_loadb(text, raw->size, JSON_REJECT_DUPLICATES, &error);
         if (!file->header)
-            status = ls_fail(LS_CODE_MISSING, what, raw->path,
-                             "is JSON, as an index of shards, and does not parse: %s at byte %d; "
-                             "use an intact file",
-                             error.text, error.position);
+            status = ls_fail(
+                LS_CODE_MISSING, what, raw->path,
+                "this index of shards is not valid JSON: %s at byte %d; use an intact index",
+                error.text, error.position);
     }
     free(text);
     return status;
@@ -329,12 +333,12 @@ static ls_status add_shard(const json_t *map, const ls_tensor_file *shard, ls_te
         const char *name = shard->entries[i].tensor.name;
         const char *place = json_string_value(json_object_get(map, name));
         if (!place)
-            return broken_tensor(shard->path, name, "the index does not list it");
+            return broken_tensor(shard->path, name, "the index does not list this tensor");
         if (strcmp(place, own) != 0)
-            return ls_fail(
-                LS_CODE_MISSING, what, shard->path,
-                "tensor '%.80s': is in this shard, but the index names %.80s; use intact files",
-                name, place);
+            return ls_fail(LS_CODE_MISSING, what, shard->path,
+                           "tensor '%.80s': this tensor is in this shard, but the index says "
+                           "%.80s; use intact files",
+                           name, place);
         index->entries[index->count++] = shard->entries[i];
     }
     return LS_OK;
@@ -349,14 +353,15 @@ static ls_status read_index(bool (*passed)(const char *), ls_tensor_file *file)
     json_t *map = json_object_get(file->header, "weight_map");
     if (json_object_size(map) == 0)
         return ls_fail(LS_CODE_MISSING, what, raw->path,
-                       "is JSON without a weight_map, so it is not an index of shards; give a "
-                       "safetensors file, or its model.safetensors.index.json");
+                       "this JSON file has no weight_map, so it is not an index of shards; name a "
+                       "safetensors file, or a model.safetensors.index.json");
     json_object_foreach(map, name, value)
     {
         const char *shard = json_string_value(value);
         if (!shard || !*shard || strchr(shard, '/'))
-            return broken_tensor(raw->path, name,
-                                 "its shard is not the name of a file in the same folder");
+            return broken_tensor(
+                raw->path, name,
+                "the shard of this tensor is not the name of a file in the same folder");
         LS_TRY(open_shard(raw->path, shard, passed, file));
     }
     LS_TRY(ls_allocate(raw->path, &file->entries, json_object_size(map), sizeof *file->entries));
@@ -365,9 +370,10 @@ static ls_status read_index(bool (*passed)(const char *), ls_tensor_file *file)
     json_object_foreach(map, name, value)
     {
         if (!(passed && passed(name)) && !ls_tensors_find(file, name))
-            return ls_fail(LS_CODE_MISSING, what, raw->path,
-                           "tensor '%.80s': is not in its shard, %.80s; use intact files", name,
-                           json_string_value(value));
+            return ls_fail(
+                LS_CODE_MISSING, what, raw->path,
+                "tensor '%.80s': this tensor is not in its shard, %.80s; use intact files", name,
+                json_string_value(value));
     }
     return LS_OK;
 }
@@ -383,7 +389,7 @@ static ls_status open_file(const char *path, bool is_shard, bool (*passed)(const
         return ls_fail_memory(path, 0);
     LS_TRY(ls_raw_open(what, file->path, &file->raw));
     if (file->raw.size < LENGTH_BYTES)
-        return broken(path, "is shorter than 8 bytes");
+        return broken(path, "this file is shorter than 8 bytes");
     LS_TRY(ls_raw_read_at(&file->raw, 0, start, LENGTH_BYTES));
     const bool json = start[0] == '{' && said_length(start) > file->raw.size - LENGTH_BYTES;
     return json && !is_shard ? read_index(passed, file) : read_header(start, passed, file);

@@ -49,14 +49,15 @@ static ls_status check_tensor(const char *path, const json_t *header, const ls_t
     if (!fits || count != tensor->count || !ls_size_multiply(count, sizeof(float), &bytes) ||
         !ls_size_add(offset, bytes, &end) || end > INT64_MAX)
         return ls_fail(LS_CODE_MISSING, what, path,
-                       "tensor '%.80s': its shape does not match its %zu elements; they must agree",
+                       "tensor '%.80s': this tensor's shape does not have its %zu elements; give "
+                       "the tensor a shape with as many elements",
                        tensor->name, tensor->count);
     if (!*tensor->name || strcmp(tensor->name, "__metadata__") == 0 ||
         json_object_get(header, tensor->name))
-        return ls_fail(
-            LS_CODE_MISSING, what, path,
-            "tensor '%.80s': its name is reserved or used twice; give each tensor a separate name",
-            tensor->name);
+        return ls_fail(LS_CODE_MISSING, what, path,
+                       "tensor '%.80s': this tensor's name is reserved or used twice; give each "
+                       "tensor a separate name",
+                       tensor->name);
     return LS_OK;
 }
 
@@ -71,8 +72,8 @@ ls_status ls_tensors_header(const char *path, const ls_tensor *tensors, size_t c
         if (!status &&
             json_object_set_new(header, tensors[i].name, entry_json(&tensors[i], &offset)))
             status = ls_fail(LS_CODE_MISSING, what, path,
-                             "tensor '%.80s': its name is not UTF-8, or there is no memory for its "
-                             "header; use a plain name",
+                             "tensor '%.80s': this tensor's name is not UTF-8, or memory has run "
+                             "out; use a plain name",
                              tensors[i].name);
     }
     char *text = status ? NULL : json_dumps(header, JSON_COMPACT);
@@ -124,7 +125,7 @@ static ls_status check_regular(const char *path)
     struct stat facts;
     if (stat(path, &facts) == 0 && !S_ISREG(facts.st_mode))
         return ls_fail(LS_CODE_MISSING, what, path,
-                       "exists but is not a regular file; name a regular file");
+                       "this is not a regular file; name a regular file");
     return LS_OK;
 }
 

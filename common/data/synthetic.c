@@ -45,8 +45,8 @@ static ls_status fill_polynomial(const ls_data_need *need, uint64_t first, ls_sp
     LS_TRY(ls_need_width(need, 0, &width));
     if (need->inputs != 1 || width != 1 || need->classes)
         return ls_fail(LS_CODE_USAGE, "--data", "synthetic",
-                       "the data of a polynomial have one input of one value and no classes, which "
-                       "only one model takes; use --model poly");
+                       "the synthetic data of a polynomial have one input of one value and no "
+                       "classes, which do not fit the model; use --model poly");
     LS_TRY(ls_array_allocate("synthetic", LS_ARRAY_FLOAT32, split->samples, 1, &split->input[0]));
     LS_TRY(ls_array_allocate("synthetic", LS_ARRAY_FLOAT32, split->samples, 1, &split->target));
     float *x = split->input[0].data, *y = split->target.data;
@@ -90,8 +90,9 @@ static ls_status fill_input(const ls_data_need *need, int input, uint64_t first,
 static ls_status fill_classes(const ls_data_need *need, uint64_t first, ls_split *split)
 {
     if (need->classes < 1)
-        return ls_fail(LS_CODE_USAGE, "--data", "synthetic",
-                       "these data have classes, and the model has none; use a model with classes");
+        return ls_fail(
+            LS_CODE_USAGE, "--data", "synthetic",
+            "synthetic data have classes, but the model has none; use a model with classes");
     LS_TRY(ls_array_allocate("synthetic", LS_ARRAY_INT32, split->samples, 1, &split->target));
     ls_random random = ls_random_stream(0, "synthetic/label");
     int32_t *labels = split->target.data;
@@ -150,8 +151,8 @@ static ls_status fill_windows(const ls_data_need *need, uint64_t first, ls_split
 {
     if (need->classes != 2 || need->rank[0] != 2 || need->shape[0][1] != WINDOW_VALUES)
         return ls_fail(LS_CODE_USAGE, "--data", "synthetic",
-                       "synthetic sequences have bytes as elements and two classes, which this "
-                       "model does not take; use twin-lstm or lstm-stack");
+                       "synthetic sequences have bytes as elements and two classes, which do not "
+                       "fit the model; use --model twin-lstm or lstm-stack");
     LS_TRY(ls_array_allocate("synthetic", LS_ARRAY_INT32, split->samples, 1, &split->target));
     for (int input = 0; input < need->inputs; input++)
         LS_TRY(fill_window(need, input, first, split));
@@ -166,7 +167,7 @@ static ls_status fill_tokens(const ls_data_need *need, uint64_t first, ls_split 
     const ls_random random = ls_random_stream(0, "synthetic/tokens");
     if (!T)
         return ls_fail(LS_CODE_USAGE, "--data", "synthetic",
-                       "synthetic tokens need a model of tokens; use gpt");
+                       "synthetic tokens need a model of tokens; use --model gpt");
     LS_TRY(ls_array_allocate("synthetic", LS_ARRAY_FLOAT32, split->samples, T, &split->input[0]));
     LS_TRY(ls_array_allocate("synthetic", LS_ARRAY_INT32, split->samples, T, &split->target));
     float *x = split->input[0].data;
@@ -219,16 +220,17 @@ static ls_status read_synthetic(const char *argument, const ls_data_need *need, 
 {
     int64_t samples = DEFAULT_SAMPLES;
     if (argument && !ls_parse_integer(argument, 1, MAX_SAMPLES, &samples))
-        return ls_fail(LS_CODE_USAGE, "--data", data->name,
-                       "'%s' is not a number of samples; synthetic:N with N from 1 to %d works",
-                       argument, MAX_SAMPLES);
+        return ls_fail(
+            LS_CODE_USAGE, "--data", data->name,
+            "'%s' is not a number of samples; use --data synthetic:N with N from 1 to %d", argument,
+            MAX_SAMPLES);
     request asked = {.need = need, .samples = (size_t)samples};
     for (size_t i = 0; i < sizeof generators / sizeof *generators; i++)
         if (need->synthetic && strcmp(generators[i].name, need->synthetic) == 0)
             asked.generator = &generators[i];
     if (!asked.generator)
         return ls_fail(LS_CODE_USAGE, "--data", data->name,
-                       "no synthetic data are made for this model; use file:PATH");
+                       "there are no synthetic data for this model; use --data file:PATH");
     return ls_splits_read(fill_split, &asked, data);
 }
 

@@ -62,8 +62,8 @@ static ls_status read_bytes(const char *path, size_t least, text_file *file)
     ls_status status = LS_OK;
     if (raw.size < least)
         status = ls_fail(LS_CODE_MISSING, what, path,
-                         "it has %zu bytes, too few for windows to train and to test on; use files "
-                         "of %zu bytes or more",
+                         "this file has %zu bytes, too few to train and test with windows of text; "
+                         "use files of %zu bytes or more",
                          raw.size, least);
     if (!status)
         status = ls_raw_allocate(path, raw.size, &bytes);
@@ -85,7 +85,8 @@ static ls_status take_file(text_set *set, const char *name)
         return LS_OK;
     if (set->count == FILES)
         return ls_fail(LS_CODE_MISSING, what, set->directory,
-                       "it has more than %d files; use a directory with fewer", FILES);
+                       "this directory has more than %d files; use a directory with fewer files",
+                       FILES);
     text_file *file = &set->files[set->count++];
     *file = (text_file){.device = facts.st_dev, .number = facts.st_ino};
     return read_bytes(path, set->window * TEST_PART, file);
@@ -98,9 +99,9 @@ static ls_status take_files(text_set *set)
     if (count < 0)
         return ls_fail(
             LS_CODE_MISSING, what, set->directory,
-            "it cannot be read: %s; the Debian package base-files brings " DIRECTORY
-            ", or give a directory of text files: --data text:DIR; --data synthetic needs "
-            "none",
+            "this directory cannot be read: %s; install the Debian package base-files, which "
+            "has " DIRECTORY
+            ", name a directory of text files with --data text:DIR, or use --data synthetic",
             strerror(errno));
     ls_status status = LS_OK;
     for (int i = 0; i < count; i++) {
@@ -112,9 +113,9 @@ static ls_status take_files(text_set *set)
     const size_t least = set->need->targets ? 1 : 2; /* pairs are windows of two files */
     if (!status && set->count < least)
         status = ls_fail(LS_CODE_MISSING, what, set->directory,
-                         "it has %zu files, and this model needs %zu or more; the Debian "
-                         "package base-files has files in " DIRECTORY
-                         ", or give --data text:DIR; --data synthetic needs none",
+                         "this directory has %zu text files, but the model needs at least %zu; "
+                         "install the Debian package base-files, which has text files in " DIRECTORY
+                         ", name another directory with --data text:DIR, or use --data synthetic",
                          set->count, least);
     return status;
 }
@@ -196,14 +197,14 @@ static ls_status read_windows(const void *context, bool test, ls_split *split)
 static ls_status read_text(const char *argument, const ls_data_need *need, ls_data *data)
 {
     if (need->targets && need->classes < VALUES)
-        return ls_fail(
-            LS_CODE_USAGE, "--data", data->name,
-            "its tokens are bytes, but the model has %d tokens; use a model of %d or more",
-            need->classes, VALUES);
+        return ls_fail(LS_CODE_USAGE, "--data", data->name,
+                       "the tokens of text are bytes, but the model has only %d tokens; use a "
+                       "model of %d tokens or more",
+                       need->classes, VALUES);
     if (!need->targets && (need->classes != 2 || need->rank[0] != 2 ||
                            need->shape[0][1] != VALUES || need->shape[0][0] % 2))
         return ls_fail(LS_CODE_USAGE, "--data", data->name,
-                       "holds windows of text with labels 0 and 1, or of tokens; use the models "
+                       "this data set has windows of text, which do not fit the model; use --model "
                        "twin-lstm, lstm-stack or gpt");
     text_set set = {
         .need = need,

@@ -23,11 +23,10 @@ ls_status ls_split_windows(const ls_token_stream *s, const ls_data_need *need, l
 {
     const size_t T = (size_t)need->targets;
     if (s->count <= T)
-        return ls_fail(
-            LS_CODE_MISSING, s->source, s->where,
-            "it has %zu tokens, too few for one window of %zu tokens and the token after "
-            "it; give a longer text, or a model of fewer positions",
-            s->count, T);
+        return ls_fail(LS_CODE_MISSING, s->source, s->where,
+                       "there are %zu tokens, too few for one window of %zu tokens and the token "
+                       "after the window; use a longer text, or a model of fewer positions",
+                       s->count, T);
     split->samples = (s->count - 1) / T;
     LS_TRY(ls_array_allocate(s->source, LS_ARRAY_FLOAT32, split->samples, T, &split->input[0]));
     LS_TRY(ls_array_allocate(s->source, LS_ARRAY_INT32, split->samples, T, &split->target));
@@ -38,8 +37,8 @@ ls_status ls_split_windows(const ls_token_stream *s, const ls_data_need *need, l
         const size_t at = i < split->samples * T ? i : i - 1; /* the last one is only a target */
         if (token >= (uint32_t)need->classes)
             return ls_fail(LS_CODE_MISSING, s->source, s->where,
-                           "token %" PRIu32 " at [%zu, %zu] is not in the model's 0 to %d; give a "
-                           "model of more tokens",
+                           "token %" PRIu32 " at [%zu, %zu] is not one of the model's tokens, 0 to "
+                           "%d; use a model of more tokens",
                            token, at / T, at % T, need->classes - 1);
         if (i < split->samples * T)
             x[i] = (float)token;
@@ -89,7 +88,8 @@ static ls_status read_split(const void *context, bool test, ls_split *split)
     ls_status status = LS_OK;
     if (raw.size % 2)
         status = ls_fail(LS_CODE_MISSING, what, path,
-                         "it has %zu bytes, an odd number; give tokens of 16 bits each", raw.size);
+                         "this file has an odd number of bytes, %zu; give tokens of 16 bits each",
+                         raw.size);
     if (!status)
         status = ls_raw_allocate(path, raw.size, &bytes);
     if (!status)
@@ -114,10 +114,12 @@ static ls_status read_tokens(const char *argument, const ls_data_need *need, ls_
 {
     if (!argument)
         return ls_fail(LS_CODE_USAGE, "--data", data->name,
-                       "the directory is missing; give tokens:DIR with train.bin and val.bin");
+                       "the directory is missing; use --data tokens:DIR with a directory that has "
+                       "train.bin and val.bin");
     if (!need->targets)
-        return ls_fail(LS_CODE_USAGE, "--data", data->name,
-                       "holds windows of tokens; use the model gpt");
+        return ls_fail(
+            LS_CODE_USAGE, "--data", data->name,
+            "this data set has windows of tokens, which do not fit the model; use --model gpt");
     snprintf(data->path, sizeof data->path, "%s", argument);
     const token_files files = {need, argument};
     return ls_splits_read(read_split, &files, data);

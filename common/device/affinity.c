@@ -87,11 +87,10 @@ ls_status ls_affinity_bind(const int *cores, int count)
     if (!error && ls_affinity_is(pthread_self(), cores, count))
         return LS_OK;
     snprintf(where, sizeof where, count > 1 ? "%d to %d" : "%d", cores[0], cores[count - 1]);
-    return ls_fail(
-        LS_CODE_MISSING, "cores", where,
-        "a thread cannot be bound to these cores: %s; see taskset -p and the control group's "
-        "cpuset",
-        error ? strerror(error) : "the process may no longer use all these cores");
+    return ls_fail(LS_CODE_MISSING, "cores", where,
+                   "a thread cannot be bound to these cores: %s; check the process's cores with "
+                   "taskset -p, and the control group's cpuset",
+                   error ? strerror(error) : "the process may no longer use all these cores");
 }
 
 uint64_t ls_affinity_digest(void)
@@ -108,6 +107,6 @@ ls_status ls_affinity_check_openmp(void)
     if (!omp_get_proc_bind() || !omp_get_num_places())
         return LS_OK;
     return ls_fail(LS_CODE_MISSING, "OpenMP", "OMP_PROC_BIND, OMP_PLACES or GOMP_CPU_AFFINITY",
-                   "has bound this process's first thread to one OpenMP place; unset these "
-                   "variables, since devices bind their own threads");
+                   "one of these variables has bound this process's first thread to one OpenMP "
+                   "place; unset them, since lockstep binds the threads of its devices");
 }

@@ -164,8 +164,8 @@ static ls_status take_locked(ls_arena *arena, size_t bytes, void **out)
     status = arena->system.find_free(arena->system.context, &left);
     ls_status_free(status);
     return ls_fail(LS_CODE_MISSING, "GPU memory", arena->name,
-                   "%zu bytes do not fit: %d devices of this process use %zu of the %zu it "
-                   "reserved, and the driver has %zu free",
+                   "%zu bytes do not fit: %d devices of this process use %zu of the %zu bytes that "
+                   "are reserved, and the driver has %zu free; use a smaller batch or model",
                    bytes, arena->users, in_use(&ledger), ledger.reserved, left);
 }
 
@@ -192,8 +192,7 @@ static ls_status take_for_data(ls_arena *arena, size_t bytes, void **out)
         return status;
     ls_status outer =
         ls_fail(ls_status_code(status), "data set", NULL,
-                "%s; --memory growth or fraction=F, or less data or a smaller model may fit",
-                ls_status_text(status));
+                "%s; try --memory growth or fraction=F, or less data", ls_status_text(status));
     ls_status_free(status);
     return outer;
 }

@@ -44,7 +44,7 @@ ls_status ls_device_open(const ls_machine *machine, const ls_device_name *name,
     }
     char text[32], list[512];
     return ls_fail(LS_CODE_MISSING, "device", ls_device_name_text(name, text),
-                   "this build has no back end for it; devices are %s",
+                   "this build does not support this type of device; devices are %s",
                    ls_machine_list(machine, list, sizeof list));
 }
 
@@ -148,7 +148,7 @@ ls_status ls_device_register(ls_device *device, void *memory, size_t bytes, int 
 {
     if (!device->backend->register_memory)
         return ls_fail(LS_CODE_MISSING, "shared memory", device->info.text,
-                       "other processes cannot map this device's memory; use CPU devices");
+                       "other processes cannot use this device's memory; use CPU devices");
     return device->backend->register_memory(device, memory, bytes, file);
 }
 
@@ -323,8 +323,8 @@ ls_status ls_queue_wait(ls_queue *queue, ls_event *event)
         return waiting->backend->queue_wait(queue, event);
     if (waiting->backend->queue_captured(queue))
         return ls_fail(LS_CODE_USAGE, "queue", waiting->info.text,
-                       "cannot be captured while it waits for an event of %s, which the host does; "
-                       "--capture no works",
+                       "a queue of this device cannot be captured while it waits for %s, a device "
+                       "of another type; use --capture no",
                        recorded->info.text);
     return ls_event_sync(event); /* everything enqueued from here on follows it */
 }

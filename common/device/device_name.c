@@ -78,8 +78,8 @@ ls_status ls_device_name_parse(const char *text, ls_device_name *out)
     char copy[LONGEST_NAME + 1];
     if (strlen(text) > LONGEST_NAME || !read_name(strcpy(copy, text), &name))
         return ls_fail(LS_CODE_USAGE, "device", *text ? text : "\"\"",
-                       "is not a device name; names look like cpu:0, /gpu:1, gpu:0/1 (logical), "
-                       "/device:GPU:1 or /job:worker/replica:0/task:1/device:GPU:0");
+                       "this is not the name of a device; names look like cpu:0, /gpu:1, gpu:0/1 "
+                       "(logical), /device:GPU:1 or /job:worker/replica:0/task:1/device:GPU:0");
     *out = name;
     return LS_OK;
 }

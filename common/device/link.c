@@ -31,8 +31,8 @@ struct ls_network {
 static ls_status refuse(const char *text, const char *why)
 {
     return ls_fail(LS_CODE_USAGE, "link", text,
-                   "%s; valid are latency=TIME up to 10s and bandwidth=RATE from 1kB/s, one or "
-                   "both: latency=50us,bandwidth=1GB/s (or 10Gbps); or none",
+                   "%s; use --link latency=TIME (up to 10s), bandwidth=RATE (from 1kB/s), or both, "
+                   "as in latency=50us,bandwidth=1GB/s; or --link none",
                    why);
 }
 

@@ -122,8 +122,8 @@ static ls_status list_cores(ls_machine *machine, hwloc_topology_t topology, hwlo
     hwloc_bitmap_free(allowed);
     if (!info->cores_allowed)
         return ls_fail(LS_CODE_MISSING, "machine", "cores",
-                       "the affinity mask and the control group leave no core to this process; see "
-                       "taskset -p");
+                       "the affinity mask and the control group leave no core to this process; "
+                       "check with taskset -p");
     if (info->cpu_quota > 0 && info->cpu_quota < info->cores_allowed)
         info->cores_allowed = info->cpu_quota <= 1 ? 1 : (int)ceil(info->cpu_quota);
     return LS_OK;
@@ -164,7 +164,7 @@ static ls_status look(ls_machine *machine)
     if (hwloc_topology_set_flags(topology, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED) != 0 ||
         hwloc_topology_load(topology) != 0) {
         status = ls_fail(LS_CODE_MISSING, "machine", "hwloc",
-                         "cannot read the topology; check that /sys is mounted");
+                         "the machine's topology cannot be read; check that /sys is mounted");
     } else {
         const ls_limits limits = find_limits();
         describe_system(&machine->info);
@@ -189,14 +189,14 @@ void ls_gpus_explain(const ls_gpu_answer *answer, ls_gpus *out)
     *out->reason = 0;
     *out->driver = 0;
     if (driver <= 0) {
-        snprintf(out->reason, sizeof out->reason, "no driver");
+        snprintf(out->reason, sizeof out->reason, "no GPU driver is installed");
         return;
     }
     snprintf(out->driver, sizeof out->driver, "CUDA %d.%d", driver / 1000, driver % 1000 / 10);
     if (answer->too_old)
         snprintf(out->reason, sizeof out->reason,
-                 "driver too old: it knows %s, this build needs CUDA %d.%d", out->driver,
-                 runtime / 1000, runtime % 1000 / 10);
+                 "the GPU driver is too old: it supports %s, but this build needs CUDA %d.%d",
+                 out->driver, runtime / 1000, runtime % 1000 / 10);
     else if (answer->error && answer->visible)
         snprintf(out->reason, sizeof out->reason, "no GPU: %s (CUDA_VISIBLE_DEVICES is '%.32s')",
                  answer->error, answer->visible);
@@ -234,7 +234,7 @@ static ls_status check_range(const char *option, int value, int most)
         return LS_OK;
     char where[16];
     snprintf(where, sizeof where, "%d", value);
-    return ls_fail(LS_CODE_USAGE, option, where, "is out of range; give 1 to %d", most);
+    return ls_fail(LS_CODE_USAGE, option, where, "this number is out of range; use 1 to %d", most);
 }
 
 /* Keeps this process's share of the cores, or one core if there are fewer cores than processes. */
@@ -264,7 +264,8 @@ static ls_status set_devices(ls_machine *machine, const ls_machine_options *opti
         char where[16];
         snprintf(where, sizeof where, "%d", machine->cores_per_device);
         return ls_fail(LS_CODE_USAGE, "--cores-per-device", where,
-                       "are more cores than this process may use; at most %d", cores);
+                       "this is more than the cores that this process may use; use at most %d",
+                       cores);
     }
     machine->cpu_devices = options->cpu_devices;
     if (!machine->cpu_devices)

@@ -152,20 +152,23 @@ static ls_status check_process(const ls_machine *machine, const ls_device_name *
     const bool gpu = name->kind == LS_DEVICE_GPU;
     if (gpu && !machine->gpus.count && *machine->info.gpu) {
         char why[192];
-        snprintf(why, sizeof why, "does not exist here (%s)", machine->info.gpu);
+        snprintf(why, sizeof why, "this device does not exist on this machine (%s)",
+                 machine->info.gpu);
         return fail_missing(machine, text, why);
     }
     if (name->index >= (gpu ? machine->gpus.count : machine->cpu_devices))
-        return fail_missing(machine, text, "does not exist here");
+        return fail_missing(machine, text, "this device does not exist on this machine");
     if (gpu && name->logical >= machine->logical_gpus)
         return fail_missing(machine, text,
-                            "does not exist here: --logical-gpus N splits each GPU into 0 to N-1");
+                            "this logical GPU does not exist; --logical-gpus N splits each GPU "
+                            "into logical GPUs 0 to N-1");
     if (name->replica > 0 || name->task > 0) {
         char where[128];
         snprintf(where, sizeof where, "/job:%s/replica:%d/task:%d/%s", *name->job ? name->job : "*",
                  name->replica > 0 ? name->replica : 0, name->task > 0 ? name->task : 0, text);
-        return fail_missing(machine, where,
-                            "belongs to another process, this one is replica 0, task 0");
+        return fail_missing(
+            machine, where,
+            "this device belongs to another process (this process is replica 0, task 0)");
     }
     return LS_OK;
 }
@@ -175,16 +178,16 @@ static ls_status resolve_number(const ls_machine *machine, const char *spec, ls_
 {
     int64_t count;
     if (!ls_parse_integer(spec, 1, LS_MACHINE_DEVICES_MOST, &count))
-        return ls_fail(LS_CODE_USAGE, "device", spec,
-                       "is not a number of devices; give 1 to %d, or names such as cpu:0+cpu:1",
-                       LS_MACHINE_DEVICES_MOST);
+        return ls_fail(
+            LS_CODE_USAGE, "device", spec,
+            "this is not a number of devices; use --devices 1 to %d, or names such as cpu:0+cpu:1",
+            LS_MACHINE_DEVICES_MOST);
     const ls_device_kind kind = ls_machine_best_kind(machine);
     const int named = ls_machine_count(machine, kind);
     if (kind == LS_DEVICE_GPU && count > named)
-        return fail_missing(
-            machine, spec,
-            "are more GPUs than this machine has; split each by --logical-gpus N, or "
-            "name devices of both kinds");
+        return fail_missing(machine, spec,
+                            "these are more GPUs than this machine has; split each GPU with "
+                            "--logical-gpus N, or use fewer");
     ls_device_name *names;
     LS_TRY(ls_allocate("device names", &names, (size_t)count, sizeof *names));
     for (int64_t i = 0; i < count; i++) /* each process has its own cores */
@@ -204,7 +207,7 @@ static ls_status check_twice(const ls_device_name *names, size_t count)
                 continue;
             char first[32], second[32];
             return ls_fail(LS_CODE_USAGE, "device", ls_device_name_text(&names[i], second),
-                           "is named twice (%s and %s); name each device once",
+                           "this device is named twice (%s and %s); name each device once",
                            ls_device_name_text(&names[j], first), second);
         }
     }
@@ -235,8 +238,8 @@ ls_status ls_machine_resolve(const ls_machine *machine, const char *spec, ls_dev
     for (const char *c = spec; *c; c++)
         count += *c == '+';
     if (count > LS_MACHINE_DEVICES_MOST)
-        return ls_fail(LS_CODE_USAGE, "device", "list", "%zu names are too many; at most %d", count,
-                       LS_MACHINE_DEVICES_MOST);
+        return ls_fail(LS_CODE_USAGE, "device", "list", "%zu names are too many; use at most %d",
+                       count, LS_MACHINE_DEVICES_MOST);
     ls_device_name *names = calloc(count, sizeof *names);
     char *text = strdup(spec);
     ls_status status = names && text ? read_names(machine, text, names, count)

@@ -56,9 +56,10 @@ ls_status ls_placement_device(const ls_placement *placement, const char *operati
     if (count == 1)
         *out = names[0];
     free(names);
-    return count == 1 ? LS_OK
-                      : ls_fail(LS_CODE_USAGE, "operation", operation,
-                                "runs on one device, not on %zu; name one", count);
+    return count == 1
+               ? LS_OK
+               : ls_fail(LS_CODE_USAGE, "operation", operation,
+                         "this operation runs on one device, not on %zu; name one device", count);
 }
 
 void ls_placement_log(const ls_placement *placement, const char *operation,

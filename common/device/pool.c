@@ -233,9 +233,9 @@ static ls_status fail_full(const ls_pool *pool, ls_memory_use use, size_t bytes,
                  ls_status_text(reason));
     ls_status_free(reason);
     return ls_fail(LS_CODE_MISSING, "memory", pool->name,
-                   "%zu bytes for %s do not fit: %zu in use, %zu reserved (largest free piece "
-                   "%zu) of %zu that --memory %s allows%s; a smaller batch or model, more devices "
-                   "or another --memory may fit",
+                   "%zu bytes for %s do not fit: %zu bytes are in use, %zu reserved (largest free "
+                   "piece %zu) of the %zu that --memory %s allows%s; try a smaller batch or model, "
+                   "more devices or another --memory",
                    bytes, ls_memory_use_name(use), in_use(ledger), ledger->reserved, largest_free,
                    ledger->limit, pool->policy, why);
 }
@@ -322,9 +322,9 @@ ls_status ls_pool_pin(ls_pool *pool, const void *memory,
         c = c->next;
     ls_status status = LS_OK;
     if (!c)
-        status =
-            ls_fail(LS_CODE_USAGE, "memory", pool->name,
-                    "is asked to pin memory that it did not allocate; give memory of this pool");
+        status = ls_fail(
+            LS_CODE_USAGE, "memory", pool->name,
+            "this pool cannot pin memory that it did not allocate; give memory of this pool");
     else if (!c->unpin)
         status = pin(c->start, c->bytes);
     if (!status)
@@ -411,8 +411,9 @@ static ls_status set_policy(ls_pool *pool)
     case LS_MEMORY_FRACTION:
         snprintf(pool->policy, sizeof pool->policy, "fraction=%.10g", policy.fraction);
         if (!(policy.fraction > 0 && policy.fraction <= 1))
-            return ls_fail(LS_CODE_USAGE, "--memory", pool->policy,
-                           "must be more than 0 and at most 1; fraction=0.4 is two fifths");
+            return ls_fail(
+                LS_CODE_USAGE, "--memory", pool->policy,
+                "the fraction must be above 0 and at most 1; --memory fraction=0.4 is two fifths");
         break;
     }
     return LS_OK;

@@ -179,10 +179,11 @@ static ls_status fail_lost(const ls_watch *watch)
 {
     const ls_activity at = ls_watch_activity(watch, watch->lost);
     const bool gpu = is_gpu(watch->lost);
-    return ls_status_final(ls_fail(
-        LS_CODE_MISSING, "device", watch->lost->info.text,
-        "no progress%s%s for %.1f s%s; find what stops it, or raise --timeout", gpu ? " in " : "",
-        gpu ? at.what : "", ls_watch_seconds(watch), gpu ? "" : ", while others wait for it"));
+    return ls_status_final(ls_fail(LS_CODE_MISSING, "device", watch->lost->info.text,
+                                   "this device has made no progress%s%s for %.1f s%s; find what "
+                                   "stops the device, or raise --timeout",
+                                   gpu ? " in " : "", gpu ? at.what : "", ls_watch_seconds(watch),
+                                   gpu ? "" : ", while other devices wait for it"));
 }
 
 ls_status ls_watch_look(ls_watch *watch)

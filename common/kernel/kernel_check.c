@@ -46,7 +46,8 @@ ls_status ls_check_tensors(ls_work *work, size_t count, const ls_checked_tensor 
         size_t elements, bytes;
         if (t->rows < 0 || t->columns < 0)
             return ls_fail(LS_CODE_USAGE, work->op, t->name,
-                           "its size is %" PRId64 " x %" PRId64 "; give sizes of 0 or more",
+                           "the size of this matrix is %" PRId64 " x %" PRId64
+                           "; give sizes of 0 or more",
                            t->rows, t->columns);
         if (!ls_size_multiply((size_t)t->rows, (size_t)t->columns, &elements) ||
             !ls_size_multiply(elements, t->element_bytes, &bytes) || bytes > PTRDIFF_MAX)
@@ -56,7 +57,8 @@ ls_status ls_check_tensors(ls_work *work, size_t count, const ls_checked_tensor 
                            t->rows, t->columns);
         if (!t->data && elements && !(t->what & OPTIONAL))
             return ls_fail(LS_CODE_USAGE, work->op, t->name,
-                           "it is NULL, but has %" PRId64 " x %" PRId64 " elements; give memory",
+                           "this matrix has %" PRId64 " x %" PRId64
+                           " elements, but its memory is NULL; give memory",
                            t->rows, t->columns);
         if (t->data)
             work->bytes += (double)bytes;
@@ -70,7 +72,7 @@ ls_status ls_check_value(const ls_work *work, const char *name, double value)
 {
     if (isfinite(value))
         return LS_OK;
-    return ls_fail(LS_CODE_USAGE, work->op, name, "it is %g; give a finite number", value);
+    return ls_fail(LS_CODE_USAGE, work->op, name, "the value is %g; give a finite number", value);
 }
 
 ls_status ls_check_activation(const ls_work *work, ls_activation activation)
@@ -90,7 +92,7 @@ ls_status ls_check_ranges(ls_work *work, const ls_update_range *ranges, int64_t 
         return ls_fail(
             LS_CODE_USAGE, work->op, "ranges",
             "%" PRId64
-            " ranges without an array are not possible; give an array of ranges, and their number",
+            " ranges are announced, but their array is NULL; give the array, or 0 ranges",
             range_count);
     for (int64_t r = 0; r < range_count; r++) {
         const ls_update_range *range = &ranges[r];
@@ -98,8 +100,8 @@ ls_status ls_check_ranges(ls_work *work, const ls_update_range *ranges, int64_t 
             range->first > count || range->count > count - range->first)
             return ls_fail(LS_CODE_USAGE, work->op, "ranges",
                            "the range of %" PRId64 " elements from %" PRId64
-                           " on overlaps an earlier range, leaves a gap or ends after the last "
-                           "element; give ranges of 0 to %" PRId64 " in order",
+                           " on overlaps an earlier range, leaves a gap, or ends after the last "
+                           "element; give ranges that cover the elements 0 to %" PRId64 " in order",
                            range->count, range->first, count);
         LS_TRY(ls_check_value(work, "decay", range->decay));
         LS_TRY(ls_check_value(work, "keep", range->keep));
@@ -108,7 +110,7 @@ ls_status ls_check_ranges(ls_work *work, const ls_update_range *ranges, int64_t 
     }
     if (range_count && !gaps && at != count)
         return ls_fail(LS_CODE_USAGE, work->op, "ranges",
-                       "they end at %" PRId64 " of %" PRId64
+                       "the ranges end at element %" PRId64 " of %" PRId64
                        "; give ranges that cover all elements, in order",
                        at, count);
     work->array = ranges;
@@ -170,8 +172,8 @@ ls_status ls_check_dense_backward(const ls_dense_backward_args *a, ls_work *work
     if (w->rows != a->data.rows || w->inputs != a->data.inputs || w->outputs != a->data.outputs ||
         w->dy != a->data.dy)
         return ls_fail(LS_CODE_USAGE, work->op, "data",
-                       "the gradients of the data and of the weights have different dy or sizes; "
-                       "give both the same");
+                       "the two gradients (of the data and of the weights) have different dy or "
+                       "sizes; give both the same dy and sizes");
     return LS_OK;
 }
 
@@ -202,7 +204,7 @@ ls_status ls_check_softmax_cross_entropy(const ls_softmax_cross_entropy_args *a,
     LS_TRY(ls_check_value(work, "scale", a->scale));
     if (a->dlogits && a->dlogits == a->logits)
         return ls_fail(LS_CODE_USAGE, work->op, "dlogits",
-                       "is the same memory as logits; give it separate memory");
+                       "dlogits is the same memory as logits; give separate memory for dlogits");
     work->flops += 5.0 * (double)a->rows * (double)a->classes;
     return LS_OK;
 }
@@ -220,7 +222,7 @@ ls_status ls_check_count_correct(const ls_count_correct_args *a, ls_work *work)
 {
     if (a->targets < 1)
         return ls_fail(LS_CODE_USAGE, work->op, "targets",
-                       "%" PRId64 " is out of range; give 1 or more", a->targets);
+                       "%" PRId64 " targets are given; give 1 or more", a->targets);
     return CHECK_TENSORS(READ(logits, a->rows, a->classes), OF_TYPE(labels, a->rows, 1, 0),
                          OF_TYPE(state, 1, 1, 0), OF_TYPE(correct, 1, 1, WRITTEN));
 }
@@ -230,7 +232,7 @@ ls_status ls_check_batch_indices(const ls_batch_indices_args *a, ls_work *work)
     LS_TRY(CHECK_TENSORS(OF_TYPE(indices, a->rows, 1, WRITTEN), OF_TYPE(state, 1, 1, 0)));
     if (a->order.samples > INT32_MAX || (a->rows && !a->order.samples))
         return ls_fail(LS_CODE_USAGE, work->op, "order",
-                       "it has %" PRIu64 " samples; give 1 to %" PRId32, a->order.samples,
+                       "the order has %" PRIu64 " samples; give 1 to %" PRId32, a->order.samples,
                        INT32_MAX);
     return LS_OK;
 }
@@ -240,8 +242,8 @@ ls_status ls_check_source(ls_work *work, const void *source, uint64_t samples, s
     size_t bytes;
     if (!samples || !ls_size_multiply(samples, sample_bytes, &bytes))
         return ls_fail(LS_CODE_USAGE, work->op, "samples",
-                       "%" PRIu64 " of %zu bytes each are 0 or more than memory can hold; give the "
-                       "number of the source's samples",
+                       "%" PRIu64 " samples of %zu bytes are too few, or more than memory can "
+                       "hold; give the number of samples of the data",
                        samples, sample_bytes);
     return ls_work_touch(work, source, bytes, false);
 }
@@ -250,7 +252,7 @@ ls_status ls_check_gather(const ls_gather_args *a, ls_work *work)
 {
     if (a->type < LS_GATHER_BYTES_TO_UNIT || a->type > LS_GATHER_ONE_HOT)
         return ls_fail(LS_CODE_USAGE, work->op, "type",
-                       "%d is not a type of gather; give an ls_gather_type", (int)a->type);
+                       "%d is not a type of gather; give a value of ls_gather_type", (int)a->type);
     bool one_hot = a->type == LS_GATHER_ONE_HOT;
     size_t from = one_hot || a->type == LS_GATHER_BYTES_TO_UNIT ? 1 : 4;
     size_t to = one_hot                      ? 256 * work->real_bytes
@@ -269,14 +271,14 @@ ls_status ls_check_gather_batch(const ls_gather_batch_args *a, ls_work *work)
 {
     LS_TRY(ls_check_batch_indices(&a->indices, work));
     if (a->count < 0 || a->count > LS_GATHERS)
-        return ls_fail(LS_CODE_USAGE, work->op, "count", "%d arrays are given; give 0 to %d",
+        return ls_fail(LS_CODE_USAGE, work->op, "count", "%d arrays are given; give at most %d",
                        a->count, LS_GATHERS);
     for (int i = 0; i < a->count; i++) {
         LS_TRY(ls_check_gather(&a->gather[i], work));
         if (a->gather[i].rows != a->indices.rows || a->gather[i].indices != a->indices.indices)
             return ls_fail(LS_CODE_USAGE, work->op, "gather",
-                           "array %d has other rows or indices than the batch; give the batch's "
-                           "rows and indices",
+                           "array %d has another number of rows, or other indices, than the batch; "
+                           "give each array the batch's rows and indices",
                            i);
     }
     return LS_OK;
@@ -308,7 +310,8 @@ ls_status ls_check_clip_factor(const ls_clip_factor_args *a, ls_work *work)
 {
     work->flops += (double)a->count;
     if (!(a->most > 0))
-        return ls_fail(LS_CODE_USAGE, work->op, "most", "it is %g; give a number above 0", a->most);
+        return ls_fail(LS_CODE_USAGE, work->op, "most",
+                       "the largest norm is %g; give a number above 0", a->most);
     return CHECK_TENSORS(OF_TYPE(sums, a->count, 1, WRITTEN), OF_TYPE(clip, 1, 1, WRITTEN));
 }
 
@@ -326,7 +329,7 @@ ls_status ls_check_optimizer(const ls_optimizer_args *a, ls_work *work)
                                       [LS_OPTIMIZER_RMSPROP] = 9};
     if (a->kind < LS_OPTIMIZER_SGD || a->kind > LS_OPTIMIZER_RMSPROP)
         return ls_fail(LS_CODE_USAGE, work->op, "kind",
-                       "%d is not an optimizer; give an ls_optimizer_kind", (int)a->kind);
+                       "%d is not an optimizer; give a value of ls_optimizer_kind", (int)a->kind);
     int slots = slots_of[a->kind];
     const ls_checked_tensor tensors[] = {
         WRITE(weight, a->count, 1),
@@ -377,14 +380,15 @@ ls_status ls_check_bf16_product(const ls_bf16_product_args *a, ls_work *work)
     work->flops += 2.0 * (double)a->m * (double)a->n * (double)a->k;
     if (a->transpose_a) {
         if (a->bias || a->relu || a->mask)
-            return ls_fail(LS_CODE_USAGE, work->op, "transpose_a",
-                           "a gradient of weights has neither bias nor ReLU; remove both");
+            return ls_fail(
+                LS_CODE_USAGE, work->op, "transpose_a",
+                "a product for a gradient of weights takes neither bias nor ReLU; remove both");
         return CHECK_TENSORS(OF_TYPE(a, a->k, a->m, 0), OF_TYPE(b, a->k, a->n, 0),
                              WRITE(c, a->m, a->n));
     }
     if (a->k < 1)
         return ls_fail(LS_CODE_USAGE, work->op, "k",
-                       "it is %" PRId64 "; give products of 1 or more terms", a->k);
+                       "each sum would have %" PRId64 " terms; give 1 or more", a->k);
     return CHECK_TENSORS(OF_TYPE(a, a->m, a->k, 0), OF_TYPE(b, a->k, a->n, 0),
                          OF_TYPE(bias, a->n, 1, OPTIONAL), OF_TYPE(mask, a->m, a->n, OPTIONAL),
                          TENSOR(c, a->m, a->n, sizeof *a->a, WRITTEN));
@@ -423,9 +427,9 @@ ls_status ls_check_combine(const ls_combine_args *a, ls_work *work)
     LS_TRY(ls_check_value(work, "a", a->a));
     LS_TRY(ls_check_value(work, "b", a->b));
     LS_TRY(ls_check_value(work, "divisor", a->divisor));
-    return (float)a->divisor != 0
-               ? LS_OK
-               : ls_fail(LS_CODE_USAGE, work->op, "divisor", "it is 0; give another number");
+    return (float)a->divisor != 0 ? LS_OK
+                                  : ls_fail(LS_CODE_USAGE, work->op, "divisor",
+                                            "the divisor is 0; give another number");
 }
 
 ls_status ls_check_finish_step(const ls_finish_step_args *a, ls_work *work)
@@ -438,8 +442,9 @@ ls_status ls_check_finish_step(const ls_finish_step_args *a, ls_work *work)
             " more losses, are given; give 1 record or more, and sizes that fit in memory",
             a->capacity, a->more);
     if (more && (!a->loss || !a->more_losses))
-        return ls_fail(LS_CODE_USAGE, work->op, "more_losses",
-                       "losses or their ring are NULL; give memory");
+        return ls_fail(
+            LS_CODE_USAGE, work->op, "more_losses",
+            "losses are announced, but their memory or their ring is NULL; give memory for both");
     LS_TRY(CHECK_TENSORS(OF_TYPE(state, 1, 1, WRITTEN), OF_TYPE(records, capacity, 1, WRITTEN),
                          OF_TYPE(loss, 1 + more, 1, OPTIONAL),
                          OF_TYPE(more_losses, capacity, more, OPTIONAL | WRITTEN)));

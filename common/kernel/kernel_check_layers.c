@@ -18,7 +18,7 @@ static ls_status count_elements(const ls_work *work, const char *name, int64_t h
         if (sizes[i] < 0 || !ls_size_multiply(count, (size_t)sizes[i], &count) ||
             count > INT64_MAX / 8)
             return ls_fail(LS_CODE_USAGE, work->op, name,
-                           "it is %" PRId64 " x %" PRId64 " x %" PRId64
+                           "the size is %" PRId64 " x %" PRId64 " x %" PRId64
                            "; give sizes of 0 or more that memory can hold",
                            sizes[0], sizes[1], sizes[2]);
     *out = (int64_t)count;
@@ -126,7 +126,7 @@ static ls_status check_pool(const ls_work *work, const ls_window *w, int64_t cha
     if (w->in_height * w->in_width <= INT32_MAX)
         return LS_OK;
     return ls_fail(LS_CODE_USAGE, work->op, "x",
-                   "it has more than %" PRId32 " pixels; give smaller images", INT32_MAX);
+                   "x has more than %" PRId32 " pixels; give smaller images", INT32_MAX);
 }
 
 ls_status ls_check_max_pool_forward(const ls_max_pool_forward_args *a, ls_work *work)
@@ -189,10 +189,11 @@ static ls_status check_conv_max(const ls_work *work, const ls_conv_shape *s, con
 {
     if (s->rows && !(s->window.out_height && s->window.out_width))
         return ls_fail(LS_CODE_USAGE, work->op, "window",
-                       "it has no position inside the image; give larger images");
+                       "the window has no position inside the image; give larger images");
     if (s->window.out_height * s->window.out_width > INT32_MAX)
         return ls_fail(LS_CODE_USAGE, work->op, "window",
-                       "it has more than %" PRId32 " positions; give smaller images", INT32_MAX);
+                       "the window has more than %" PRId32 " positions; give smaller images",
+                       INT32_MAX);
     if (size->x > INT32_MAX || size->weight > INT32_MAX)
         return ls_fail(LS_CODE_USAGE, work->op, "shape",
                        "a sample, or an output's weights, have more than %" PRId32

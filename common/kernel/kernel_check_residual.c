@@ -86,7 +86,8 @@ static ls_status check_shortcut(const ls_work *work, const ls_shortcut_shape *s,
     if (!ls_size_multiply((size_t)s->in_height * (size_t)s->in_width, (size_t)s->channels, &in) ||
         !ls_size_multiply(height * width, (size_t)s->outputs, &out) || in > INT64_MAX / 8 ||
         out > INT64_MAX / 8)
-        return ls_fail(LS_CODE_USAGE, work->op, "shape", "its images overflow; give smaller ones");
+        return ls_fail(LS_CODE_USAGE, work->op, "shape",
+                       "the images have more elements than memory can hold; give smaller images");
     sizes[0] = (int64_t)in;
     sizes[1] = (int64_t)out;
     return LS_OK;

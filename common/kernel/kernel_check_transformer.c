@@ -20,8 +20,8 @@ static ls_status check_slice(const ls_work *work, int64_t first, int64_t count, 
     if (first >= 0 && count >= 1 && count <= all - first)
         return LS_OK;
     return ls_fail(LS_CODE_USAGE, work->op, "first",
-                   "it is %" PRId64 ", and %" PRId64 " elements from there exceed the %" PRId64
-                   " that exist; give a slice of these",
+                   "the first is %" PRId64 ", and %" PRId64
+                   " elements from there exceed the %" PRId64 " that exist; give a slice of these",
                    first, count, all);
 }
 
@@ -49,7 +49,7 @@ ls_status ls_check_softmax_part(const ls_softmax_part_args *a, ls_work *work)
     work->flops += 3.0 * (double)a->rows * (double)a->classes;
     if (a->terms && a->terms == a->logits)
         return ls_fail(LS_CODE_USAGE, work->op, "terms",
-                       "is the same memory as logits; give it separate memory");
+                       "terms is the same memory as logits; give separate memory for terms");
     return check_slice(work, a->first, a->classes, a->all);
 }
 

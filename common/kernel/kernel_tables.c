@@ -42,8 +42,8 @@ ls_status ls_kernel_table_need(const ls_kernel_table *table, const char *entry, 
             return LS_OK;
     }
     return ls_fail(LS_CODE_MISSING, "kernels", table->name,
-                   "this table has no operation %s, which %s needs; use another type of device, or "
-                   "another model",
+                   "this type of device has no operation %s, which %s needs; use another type of "
+                   "device, or another model",
                    entry, whose);
 }
 
@@ -67,11 +67,10 @@ ls_status ls_kernel_math_check(const ls_kernel_table *table, ls_math math)
     const ls_math computed = strcmp(override, "0") == 0 ? LS_MATH_FLOAT32 : LS_MATH_TF32;
     if (computed == math)
         return LS_OK;
-    return ls_fail(
-        LS_CODE_USAGE, "option --math", words[math],
-        "NVIDIA_TF32_OVERRIDE is set, by which NVIDIA's libraries compute in %s whatever "
-        "they are asked for; unset it, or --math %s",
-        words[computed], words[computed]);
+    return ls_fail(LS_CODE_USAGE, "option --math", words[math],
+                   "the environment variable NVIDIA_TF32_OVERRIDE makes NVIDIA's libraries compute "
+                   "in %s; unset this variable, or use --math %s",
+                   words[computed], words[computed]);
 }
 
 ls_status ls_kernels_open(ls_device *device, ls_math math, ls_kernels **out)
@@ -90,7 +89,8 @@ ls_status ls_kernels_open_table(const ls_kernel_table *table, ls_device *device,
                        "this build has no kernels for this device; use a CPU device");
     if (math == LS_MATH_TF32 && !table->tf32)
         return ls_fail(LS_CODE_USAGE, "kernels", info->text,
-                       "table %s does not support tf32; use float32, or a GPU", table->name);
+                       "the kernels of table %s do not support tf32; use --math float32, or a GPU",
+                       table->name);
     LS_TRY(ls_kernel_math_check(table, math));
     LS_TRY(table->open(device, out));
     (*out)->math = math;

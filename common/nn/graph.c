@@ -83,9 +83,9 @@ static ls_status share_variables(ls_graph *graph, ls_node *node)
     if (owner->shares >= 0 || (owner->layer != node->layer && !tied) ||
         (!tied && !same_options(&owner->options, &node->options)))
         return ls_fail(LS_CODE_USAGE, "graph", node->layer->name,
-                       "shares the variables of node %d, which is another layer, has other options "
-                       "or shares variables itself; share a node of the same layer and options "
-                       "that owns its variables",
+                       "the layer to share variables with (node %d) has another kind or other "
+                       "options, or shares variables itself; name a layer of the same kind and "
+                       "options, which owns its variables",
                        node->shares);
     /* Infers with a copied count of variables, so that different shapes are detected. */
     size_t before = graph->variables.count, elements = graph->variables.elements;
@@ -100,7 +100,8 @@ static ls_status share_variables(ls_graph *graph, ls_node *node)
     graph->variables.elements = elements;
     if (!same)
         return ls_fail(LS_CODE_USAGE, "graph", node->layer->name,
-                       "shares variables whose shapes do not fit its input");
+                       "the variables to share do not fit the shape of this layer's input; share "
+                       "with a layer whose input has the same shape");
     memcpy(node->variables, owner->variables, sizeof node->variables);
     return LS_OK;
 }
@@ -117,17 +118,20 @@ ls_status ls_graph_add_layer(ls_graph *graph, const ls_layer *layer, const int *
         int input = inputs[node->input_count];
         if (node->input_count == LS_NODE_INPUTS || input >= graph->count)
             return ls_fail(LS_CODE_USAGE, "graph", layer->name,
-                           "input %d is not an earlier node, or there are more than %d inputs",
+                           "node %d is not earlier than this layer, or the layer has more than %d "
+                           "inputs; give earlier nodes only",
                            input, LS_NODE_INPUTS);
         for (int i = 0; i < node->input_count; i++)
             if (node->inputs[i] == input)
-                return ls_fail(LS_CODE_USAGE, "graph", layer->name, "takes node %d twice", input);
+                return ls_fail(LS_CODE_USAGE, "graph", layer->name,
+                               "this layer takes node %d twice; give two different nodes", input);
         node->inputs[node->input_count] = input;
     }
     if (node->input_count < node->layer->inputs ||
         node->input_count > node->layer->inputs + node->layer->more_inputs ||
         shares >= graph->count)
-        return ls_fail(LS_CODE_USAGE, "graph", layer->name, "takes %d inputs, was given %d",
+        return ls_fail(LS_CODE_USAGE, "graph", layer->name,
+                       "this layer takes %d inputs, but %d are given; give as many as it takes",
                        node->layer->inputs, node->input_count);
     LS_TRY(shares >= 0 ? share_variables(graph, node) : node->layer->infer(graph, node));
     for (int i = 0; i < node->input_count; i++)

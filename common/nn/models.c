@@ -17,7 +17,7 @@ static ls_status build_chain(const char *sizes, ls_model *model)
     int node = -1;
     if (sizes)
         return ls_fail(LS_CODE_USAGE, "model", model->family->name,
-                       "does not take sizes; give the name alone");
+                       "this model takes no sizes; give the name alone");
     snprintf(model->name, sizeof model->name, "%s", model->family->name);
     model->need = model->family->need;
     for (const ls_model_step *s = model->family->chain; s->layer; s++)

@@ -105,8 +105,8 @@ static ls_status parse_value(const char *item, bool first, unsigned *seen, ls_op
         return LS_OK;
     }
     return ls_fail(LS_CODE_USAGE, "optimizer", *item ? item : "(empty)",
-                   "is not a value of %s; %s%s", out->rule->name,
-                   *names ? "it takes name=value of " : "it takes none, so the name alone works",
+                   "this is not a value of the optimizer %s; %s%s", out->rule->name,
+                   *names ? "give name=value with a name of " : "give the optimizer's name alone",
                    names);
 }
 

@@ -177,11 +177,12 @@ ls_status ls_repeats_check(const ls_graph *graph, int drops)
         norms |= graph->nodes[n].options.unit && graph->nodes[n].layer == &ls_layer_layer_norm;
     if (drops == LS_REPEAT_NORMS && !norms)
         return ls_fail(LS_CODE_USAGE, "option", "--recompute",
-                       "mlp drops the outputs of gelu and layer norms, which the model does not "
-                       "have; use full, or a number of units");
+                       "'mlp' drops the outputs of gelu and layer norms, which the model does not "
+                       "have; use --recompute full, or a number of blocks");
     return drops <= units
                ? LS_OK
-               : ls_fail(LS_CODE_USAGE, "option", "--recompute",
-                         "%d units are more than the model's %d; use at most %d, or full", drops,
-                         units, units);
+               : ls_fail(
+                     LS_CODE_USAGE, "option", "--recompute",
+                     "%d is more than the model's %d blocks; use at most %d, or --recompute full",
+                     drops, units, units);
 }

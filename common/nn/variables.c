@@ -20,11 +20,11 @@ ls_status ls_variables_add(ls_variables *variables, const ls_variable *variable)
     for (int i = 0; i < variable->rank; i++)
         if (variable->shape[i] < 0 || !ls_size_multiply(count, (size_t)variable->shape[i], &count))
             return ls_fail(LS_CODE_USAGE, "model", variable->name,
-                           "its number of elements overflows; use smaller sizes");
+                           "this variable has too many elements; use smaller sizes");
     if (!ls_size_add(variables->elements, count, &elements) ||
         !ls_size_multiply(elements, 4 * sizeof(double), &bytes))
         return ls_fail(LS_CODE_USAGE, "model", variable->name,
-                       "the number of parameters overflows; use smaller sizes");
+                       "the model has too many parameters; use smaller sizes");
     LS_TRY(ls_grow("model", &variables->items, variables->count, sizeof *variable));
     ls_variable *item = &variables->items[variables->count++];
     *item = *variable;
@@ -133,14 +133,17 @@ static ls_status check_tensor(const ls_variable *v, const ls_tensor *tensor, con
     shape_text(v->rank, v->shape, want, sizeof want);
     if (!tensor)
         return ls_fail(LS_CODE_MISSING, "load", where,
-                       "the tensor is missing; this model has it as float32 [%s]", want);
+                       "this tensor is missing in the file; the model needs it with the shape [%s]",
+                       want);
     shape_text(tensor->rank, tensor->shape, got, sizeof got);
     bool fits = tensor->rank == v->rank;
     for (int i = 0; i < v->rank && fits; i++)
         fits = tensor->shape[i] == v->shape[i];
     if (!fits)
-        return ls_fail(LS_CODE_MISSING, "load", where, "the shape is [%s]; this model has [%s]",
-                       got, want);
+        return ls_fail(
+            LS_CODE_MISSING, "load", where,
+            "this tensor has the shape [%s], but the model needs [%s]; use a file of this model",
+            got, want);
     return LS_OK;
 }
 
@@ -174,9 +177,10 @@ static ls_status find_gpt2(const ls_tensor_file *file, const char *path, const c
     const ls_tensor *plain = ls_tensors_find(file, name), *whole = ls_tensors_find(file, with);
     snprintf(where, sizeof where, "%s: %s", path, name);
     if (plain && whole)
-        return ls_fail(LS_CODE_MISSING, "load", where,
-                       "the file has this tensor with the prefix %s and without; save it once",
-                       prefix);
+        return ls_fail(
+            LS_CODE_MISSING, "load", where,
+            "the file has this tensor twice, with the prefix %s and without; save the tensor once",
+            prefix);
     *out = plain ? plain : whole;
     return LS_OK;
 }
@@ -238,13 +242,12 @@ static ls_status match_all(ls_variables_file *f, const char *path)
         for (size_t j = 0; j < variables->count && !known; j++)
             known = strcmp(variables->items[j].name, name) == 0;
         if (!known)
-            return ls_fail(
-                LS_CODE_MISSING, "load", ls_tensors_at(file, i)->file,
-                variables->of_gpt2 && strcmp(name, head) == 0
-                    ? "the tensor %.64s differs from wte.weight, and this model's head is "
-                      "the token embedding; give a file whose head is tied"
-                    : "the tensor %.64s is not in this model; save the file without it",
-                name);
+            return ls_fail(LS_CODE_MISSING, "load", ls_tensors_at(file, i)->file,
+                           variables->of_gpt2 && strcmp(name, head) == 0
+                               ? "the tensor %.64s differs from wte.weight, but in this model the "
+                                 "two are one; use a file in which they are equal"
+                               : "the tensor %.64s is not in this model; save the file without it",
+                           name);
     }
     return LS_OK;
 }
@@ -281,7 +284,8 @@ ls_status ls_variables_read(const ls_variables_file *f, ls_range range, float *v
                 continue;
             snprintf(where, sizeof where, "%s: %s", f->tensors[i]->file, v->name);
             return ls_fail(LS_CODE_MISSING, "load", where,
-                           "element %zu is not finite; values must be finite numbers", first + e);
+                           "element %zu is infinite or not a number; use a file of finite numbers",
+                           first + e);
         }
     }
     return LS_OK;

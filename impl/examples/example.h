@@ -23,8 +23,8 @@ static inline ls_status example_expect(bool right, const char *figure)
 {
     return right ? LS_OK
                  : ls_fail(LS_CODE_CHECK, "example", figure,
-                           "differs from what the comment at the top of the example's file "
-                           "promises; was the example or the suite changed?");
+                           "this figure differs from what the comment at the top of the example's "
+                           "file promises; correct the example or the comment");
 }
 
 /** Allocates memory on device `index`. */

@@ -151,9 +151,9 @@ static ls_status open_kernels(const ls_parallel *me, ls_device *device, ls_kerne
     const ls_kernel_table *table =
         me->options.table ? me->options.table : ls_kernel_table_default(info->name.kind);
     if (!table || table->kind != info->name.kind)
-        return ls_fail(
-            LS_CODE_USAGE, "make_parallel", info->text,
-            "the kernel table is for another kind of device; name a table for this kind, or none");
+        return ls_fail(LS_CODE_USAGE, "make_parallel", info->text,
+                       "the table of kernels is for another kind of device; name a table for this "
+                       "kind, or no table");
     return table->open(device, out);
 }
 
@@ -272,18 +272,18 @@ static ls_status check(const ls_parallel_options *o)
 {
     if (o->count < 1 || o->count > LS_PARALLEL_PARTS || o->count > o->rows)
         return ls_fail(LS_CODE_USAGE, "make_parallel", "count",
-                       "%lld rows cannot be divided into %d parts; give 1 part to one for each "
-                       "row, at most %d",
+                       "%lld rows cannot be divided into %d parts; give at least 1 part, at most "
+                       "one for each row, and at most %d",
                        (long long)o->rows, o->count, LS_PARALLEL_PARTS);
     if (o->input_count < 0 || o->input_count > LS_PARALLEL_BATCHES || o->output_count < 0 ||
         o->output_count > LS_PARALLEL_BATCHES)
         return ls_fail(LS_CODE_USAGE, "make_parallel", "batches",
-                       "%d inputs and %d outputs are not possible; at most %d of each",
+                       "%d inputs and %d outputs are not possible; give at most %d of each",
                        o->input_count, o->output_count, LS_PARALLEL_BATCHES);
     if (o->gradients && !o->variables)
-        return ls_fail(
-            LS_CODE_USAGE, "make_parallel", "gradients",
-            "are wanted, but no variables are given; give variables, or remove gradients");
+        return ls_fail(LS_CODE_USAGE, "make_parallel", "gradients",
+                       "gradients are asked for, but no variables are given; give variables, or "
+                       "ask for no gradients");
     return LS_OK;
 }
 

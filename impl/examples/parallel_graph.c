@@ -8,7 +8,8 @@ static ls_status check_row(const char *where, const ls_batch *batch, size_t row_
     if (batch->row_bytes == row_bytes)
         return LS_OK;
     return ls_fail(LS_CODE_USAGE, "make_parallel", where,
-                   "has rows of %zu bytes, but the graph needs %zu; give rows of that size",
+                   "this batch has rows of %zu bytes, but the graph needs rows of %zu bytes; give "
+                   "rows of that size",
                    batch->row_bytes, row_bytes);
 }
 

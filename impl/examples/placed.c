@@ -112,8 +112,8 @@ static ls_status add_step(ls_placed *me, const char *name, site *at, const int64
     if (shape[0] < 1 || shape[1] < 1 || __builtin_mul_overflow(shape[0], shape[1], &bytes) ||
         bytes > SIZE_MAX / sizeof(float))
         return ls_fail(LS_CODE_USAGE, "operation", name,
-                       "[%lld, %lld] is not a valid shape; both sizes must be at least 1, and the "
-                       "bytes fit memory",
+                       "[%lld, %lld] is not a valid shape; give two sizes of at least 1, whose "
+                       "product fits in memory",
                        (long long)shape[0], (long long)shape[1]);
     step *s = calloc(1, sizeof *s);
     if (!s)
@@ -145,7 +145,7 @@ static ls_status find_step(const ls_placed *me, const ls_matrix *matrix, step **
             return LS_OK;
         }
     return ls_fail(LS_CODE_USAGE, "matrix", matrix->name,
-                   "belongs to another program; make it in this program");
+                   "this matrix belongs to another program; create the matrix in this program");
 }
 
 /* The matrix on this site: itself, or a copy, which may be new. */
@@ -185,8 +185,8 @@ ls_status ls_placed_matmul(ls_placed *me, ls_place place, const ls_matrix *a, co
     ls_op *op;
     if (a->columns != b->rows)
         return ls_fail(LS_CODE_USAGE, "operation", place.name,
-                       "[%lld, %lld] times [%lld, %lld] is not possible; the first must have as "
-                       "many columns as the second has rows",
+                       "[%lld, %lld] times [%lld, %lld] is not possible; give a first matrix with "
+                       "as many columns as the second has rows",
                        (long long)a->rows, (long long)a->columns, (long long)b->rows,
                        (long long)b->columns);
     ls_gemm_args args = {.m = a->rows, .n = b->columns, .k = a->columns};
@@ -268,7 +268,7 @@ ls_status ls_placed_run(ls_placed *me)
 {
     if (!me->steps)
         return ls_fail(LS_CODE_USAGE, "placed operations", "run",
-                       "there are no operations to run; name one first");
+                       "there are no operations to run; add an operation first");
     if (!me->program) {
         LS_TRY(ls_program_begin(me->sites->queue));
         ls_status enqueued = enqueue_all(me);

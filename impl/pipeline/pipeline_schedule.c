@@ -205,8 +205,8 @@ ls_status ls_schedule_order(const ls_schedule *s, ls_pass **out, size_t *count)
         *count += ran = run_tick(&m, tick, passes + *count);
     if (!status && *count < all)
         status = ls_fail(LS_CODE_USAGE, "pipeline schedule", s->rule->name,
-                         "its stages wait for each other with %d stages and %d micro-batches; use "
-                         "another schedule",
+                         "the stages of this schedule wait for each other forever with %d stages "
+                         "and %d micro-batches; use another --pipeline-schedule",
                          s->stages, s->microbatches);
     close_merge(&m);
     if (status)

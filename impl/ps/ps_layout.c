@@ -18,11 +18,11 @@ int ls_ps_worker_on(const ls_job *job, int index)
 
 ls_status ls_ps_refuse_arrival(const char *comm)
 {
-    return ls_fail(LS_CODE_USAGE, "option", "--comm",
-                   "%s between GPUs cannot receive from whichever rank sends first, which servers "
-                   "need unless they wait for all workers; use --ps-mode sync without backup "
-                   "workers, or CPU devices",
-                   comm);
+    return ls_fail(
+        LS_CODE_USAGE, "option", "--comm",
+        "between GPUs '%s' cannot receive from whichever rank sends first, as a server must unless "
+        "it waits for all workers; use --ps-mode sync --ps-backup-workers 0, or CPU devices",
+        comm);
 }
 
 /* ---- Members -------------------------------------------------------------------------------- */

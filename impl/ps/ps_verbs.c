@@ -80,7 +80,8 @@ void *ls_served_sum(ls_step *s, int server, size_t sum)
 void ls_add_arrived(ls_step *s, int server, ls_range range)
 {
     if (!ls_step_can(s, s->plan->placed.servers > 0, "ls_add_arrived",
-                     "cannot be called: the strategy's variables are not LS_SERVED"))
+                     "cannot be called in this strategy, since servers do not hold its variables; "
+                     "set .variables to LS_SERVED"))
         return;
     const int workers = layout_of(s)->workers;
     size_t count = 0;

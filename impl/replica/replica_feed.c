@@ -72,8 +72,8 @@ static ls_status append_blocks(ls_replica *r, const ls_gather_batch_args *batch,
     one.count = 1;
     if (table->real_bytes != sizeof(float))
         return ls_fail(LS_CODE_USAGE, "table", table->name,
-                       "computes with numbers of %zu bytes, and context-parallel divides inputs of "
-                       "4-byte numbers only; use another table",
+                       "this table computes with numbers of %zu bytes, but context-parallel "
+                       "divides inputs of 4-byte numbers only; use another table",
                        table->real_bytes);
     LS_TRY(ls_kernel_table_need(table, "copy_columns", "the positions of a place"));
     for (int i = 0; i < batch->count; i++) {

@@ -43,8 +43,8 @@ static ls_status find_slots(ls_slice *s)
     return next <= LS_REPLICA_LOSSES
                ? LS_OK
                : ls_fail(LS_CODE_USAGE, "option", "--micro-shards",
-                         "a device has %zu shards in flight at once, and the limit is %d; give "
-                         "fewer shards, or more devices",
+                         "a device would compute %zu shards at once, but the limit is %d; use "
+                         "fewer --micro-shards, or more --devices",
                          next, (int)LS_REPLICA_LOSSES);
 }
 

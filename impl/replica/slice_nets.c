@@ -10,8 +10,9 @@ ls_status ls_slice_need_level(ls_slice *s, size_t index)
     if (index < s->level_count)
         return LS_OK;
     if (index >= LS_SLICE_LEVELS)
-        return ls_fail(LS_CODE_USAGE, "option", "--micro-shards",
-                       "the tree that sums the shards has too many levels; give fewer shards");
+        return ls_fail(
+            LS_CODE_USAGE, "option", "--micro-shards",
+            "there are too many shards for the tree that sums them; use fewer --micro-shards");
     s->gradients[index] = r->windows.whole_gradients;
     const ls_windows *windows = r->windows.gradients;
     const bool alone = ls_slice_node_alone(s, index);
@@ -65,7 +66,8 @@ ls_status ls_slice_need_net(ls_slice *s, size_t index, int64_t rows, int chunk, 
     const int at = ls_slice_first_slot(s, chunk) + slot;
     if (loss >= LS_REPLICA_LOSSES)
         return ls_fail(LS_CODE_USAGE, "option", "--gradient-accumulation-steps",
-                       "a device has more than %d parts of a loss; use fewer pieces",
+                       "a device would keep more than %d partial sums of the loss; use fewer "
+                       "--gradient-accumulation-steps",
                        (int)LS_REPLICA_LOSSES);
     LS_TRY(ls_slice_need_level(s, index));
     for (size_t i = 0; i < s->net_count; i++) {

@@ -38,9 +38,11 @@ static ls_status check(const ls_outline *o)
 {
     if (o->job->exact.on)
         return ls_fail(LS_CODE_USAGE, "option", "--reduce",
-                       "exact sums samples in a fixed tree, and context-parallel's gradients are "
-                       "sums over positions, too; use --reduce fast");
-    return ls_refuse_library(o, "sums in its own order, and context-parallel's order is replayed",
+                       "'exact' sums over samples in a fixed tree, but the gradients of --strategy "
+                       "context-parallel are also sums over positions; use --reduce fast");
+    return ls_refuse_library(o,
+                             "sums in an order that it does not tell, but the gate must repeat the "
+                             "order of --strategy context-parallel",
                              "direct, ring, tree, halving-doubling, flat or auto");
 }
 

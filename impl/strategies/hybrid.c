@@ -102,7 +102,7 @@ static ls_status check_even(const char *option, const char *what, int64_t parts,
             used += (size_t)snprintf(text + used, sizeof text - used, "%s%lld", used ? ", " : "",
                                      (long long)d);
     return devices % parts ? ls_fail(LS_CODE_USAGE, "option", option,
-                                     "%lld %s cannot share %lld devices evenly; %s can",
+                                     "%lld %s cannot share %lld devices evenly; use one of %s",
                                      (long long)parts, what, (long long)devices, text)
                            : LS_OK;
 }
@@ -117,10 +117,13 @@ static ls_status check(const ls_outline *o)
     const int64_t places = devices / replicas, local = (int64_t)o->devices;
     if (local % places && places % local && strcmp(o->comm, "mpi") == 0)
         return ls_fail(LS_CODE_USAGE, "option", "--hybrid-replicas",
-                       "replicas of %lld devices do not fit processes of %lld; use a multiple",
+                       "replicas of %lld devices do not fit processes of %lld devices; use "
+                       "replicas of a multiple, or a divisor, of a process's devices",
                        (long long)places, (long long)local);
     if (divides(within))
-        LS_TRY(ls_refuse_library(o, "sums complete gradients, and hybrid's devices have parts",
+        LS_TRY(ls_refuse_library(o,
+                                 "sums complete gradients, but a device of --strategy hybrid has "
+                                 "only a part of the gradient",
                                  "direct, ring, tree, halving-doubling, flat or auto"));
     if (parts > 1) {
         LS_TRY(check_even("--hybrid-stages", "stages of a replica", parts, places));

@@ -22,7 +22,8 @@ static const outer_optimizer nesterov = {"nesterov",
 const ls_registry ls_outer_optimizers = {"outer optimizer",
                                          (const void *const[]){&average, &sgd, &nesterov, NULL}};
 
-static const char valid[] = "is not valid; use average, sgd:lr=1 or nesterov:lr=0.7,mu=0.9";
+static const char valid[] =
+    "this is not an outer optimizer; use average, sgd:lr=1 or nesterov:lr=0.7,mu=0.9";
 
 static ls_status take_value(const char *text, const char *item, size_t length, ls_outer_rule *out)
 {
@@ -37,7 +38,7 @@ static ls_status take_value(const char *text, const char *item, size_t length, l
         return ls_fail(LS_CODE_USAGE, "outer optimizer", text, "%s", valid);
     if (!(out->rate > 0) || !(out->momentum >= 0 && out->momentum < 1))
         return ls_fail(LS_CODE_USAGE, "outer optimizer", text,
-                       "is out of range; lr must be above 0, and mu from 0 to below 1");
+                       "a value is out of range; use lr above 0, and mu from 0 to below 1");
     return LS_OK;
 }
 
@@ -128,20 +129,20 @@ ls_status ls_local_sgd_check(const ls_outline *o)
     const ls_job_update *update = &o->job->update;
     if (update->fragments > 1 && update->period % update->fragments)
         return ls_fail(LS_CODE_USAGE, "option", "--local-sgd-fragments",
-                       "%d does not divide --local-sgd-every %d; use --local-sgd-every %d",
+                       "%d does not divide --local-sgd-every %d evenly; use --local-sgd-every %d",
                        update->fragments, update->period,
                        (update->period / update->fragments + 1) * update->fragments);
     if (o->job->exchange.wire && strcmp(o->allreduce, "auto") != 0 &&
         strcmp(o->allreduce, "owners") != 0)
         return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
-                       "%s would round some elements more than once, and --local-sgd-wire rounds "
-                       "once; use owners or auto",
+                       "'%s' would round some elements more than once, but --local-sgd-wire rounds "
+                       "once; use --allreduce owners or auto",
                        o->allreduce);
     if (update->owned && strcmp(o->allreduce, "library") == 0)
         return ls_fail(
             LS_CODE_USAGE, "option", "--allreduce",
-            "the library does not document its order of sums, which an outer optimizer's replay "
-            "cannot follow; use ring, tree, halving-doubling, flat or auto");
+            "'library' sums in an order that the library does not tell, so the gate cannot repeat "
+            "--local-sgd-outer; use --allreduce ring, tree, halving-doubling, flat or auto");
     return LS_OK;
 }
 

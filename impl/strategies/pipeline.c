@@ -78,10 +78,10 @@ static ls_status check_chunks(const ls_outline *o)
     if (job->division.chunks < 2 || m % p == 0)
         return LS_OK;
     snprintf(works, sizeof works, less ? "%d or %d" : "%d", less ? less : p, less + p);
-    return ls_fail(
-        LS_CODE_USAGE, "option", "--pipeline-microbatches",
-        "%d micro-batches are not a multiple of the %d stages, which interleaved requires; use %s",
-        m, p, works);
+    return ls_fail(LS_CODE_USAGE, "option", "--pipeline-microbatches",
+                   "%d micro-batches are not a multiple of the %d stages, as --pipeline-schedule "
+                   "interleaved requires; use --pipeline-microbatches %s",
+                   m, p, works);
 }
 
 /* Split layers sum their inputs' gradients over places, and their outputs' statistics over the
@@ -94,12 +94,13 @@ static ls_status check_split(const ls_outline *o)
         return check_chunks(o);
     if (ls_job_slices(job))
         return ls_fail(LS_CODE_USAGE, "option", "--pipeline-schedule",
-                       "%s cannot be used with split layers (--hybrid-stages); use gpipe, 1f1b or "
-                       "interleaved",
+                       "'%s' cannot be used with --hybrid-stages, whose stages have split layers; "
+                       "use --pipeline-schedule gpipe, 1f1b or interleaved",
                        name);
     if (job->exchange.sync_statistics)
         return ls_fail(LS_CODE_USAGE, "option", "--pipeline-schedule",
-                       "%s cannot be used with --sync-bn yes; use gpipe, 1f1b or interleaved",
+                       "'%s' cannot be used with --sync-bn yes; use --pipeline-schedule gpipe, "
+                       "1f1b or interleaved",
                        name);
     return LS_OK;
 }
@@ -115,7 +116,7 @@ static ls_status check(const ls_outline *o)
         most < 1) /* ls_strategy_check refuses empty replicas */
         return check_split(o);
     return ls_fail(LS_CODE_USAGE, "option", "--pipeline-microbatches",
-                   "%d micro-batches are more than the %lld %s of a %s; at most %lld work",
+                   "%d micro-batches are more than the %lld %s of a %s; use at most %lld",
                    job->division.microbatches, (long long)most,
                    job->exact.on ? "shards" : "samples", declared ? "replica" : "batch",
                    (long long)most);

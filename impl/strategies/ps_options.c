@@ -96,28 +96,30 @@ ls_status ls_ps_check(const ls_outline *o)
         return ls_ps_refuse_arrival(o->comm);
     if (strcmp(o->comm, "thread") != 0 && strcmp(o->comm, "mpi") != 0 && !device)
         return ls_fail(LS_CODE_USAGE, "option", "--comm",
-                       "%s cannot send to a single rank, which servers need; use thread, mpi, "
-                       "device or auto",
+                       "'%s' cannot send to a single rank, as servers must; use --comm thread, "
+                       "mpi, device or auto",
                        o->comm);
     if (o->ranks == 1 && (ps->servers != 1 || ps->colocate))
         return ls_fail(LS_CODE_USAGE, "option", ps->colocate ? "--ps-colocate" : "--ps-servers",
-                       "applies to several ranks: in one process the variable device is the "
-                       "server; use --ranks N or mpirun -n N");
+                       "applies only to several ranks (in one process the variable device is the "
+                       "server); use --ranks N or mpirun -n N");
     if (exact && ps->mode != LS_PS_SYNC)
         return ls_fail(LS_CODE_USAGE, "option", "--ps-mode",
-                       "async and ssp apply gradients one by one, so no sum could be exact; use "
-                       "--reduce fast, or sync");
+                       "'async' and 'ssp' apply gradients one by one, so no sum could be exact; "
+                       "use --reduce fast, or --ps-mode sync");
     if (exact && ps->backups)
-        return ls_fail(
-            LS_CODE_USAGE, "option", "--ps-backup-workers",
-            "leaves gradients out, and the exact sum needs all; use --reduce fast, or 0");
+        return ls_fail(LS_CODE_USAGE, "option", "--ps-backup-workers",
+                       "leaves out gradients, but --reduce exact sums all gradients; use --reduce "
+                       "fast, or --ps-backup-workers 0");
     if (o->job->update.clip > 0 && ps->backups)
         return ls_fail(LS_CODE_USAGE, "option", "--ps-backup-workers",
-                       "each server leaves out other gradients, but --clip needs one norm of all; "
-                       "use --clip none, or 0");
+                       "each server leaves out other gradients, but --clip needs one norm of all "
+                       "servers; use --clip none, or --ps-backup-workers 0");
     if (o->ranks > 1 && o->devices != 1)
-        return ls_fail(LS_CODE_USAGE, "option", "--devices",
-                       "ps has one device per rank, not %zu; use more ranks instead", o->devices);
+        return ls_fail(
+            LS_CODE_USAGE, "option", "--devices",
+            "--strategy ps has one device per rank, not %zu; use --devices 1 with more ranks",
+            o->devices);
     if (o->ranks > 1 && ps->colocate && ps->servers > o->ranks)
         return ls_fail(LS_CODE_USAGE, "option", "--ps-servers",
                        "%d servers are more than the %d ranks; give at most as many servers as "
@@ -125,8 +127,8 @@ ls_status ls_ps_check(const ls_outline *o)
                        ps->servers, o->ranks);
     if (o->ranks > 1 && !ps->colocate && ps->servers >= o->ranks)
         return ls_fail(LS_CODE_USAGE, "option", "--ps-servers",
-                       "%d servers leave no worker among %d ranks; use %d ranks or more, or "
-                       "--ps-colocate",
+                       "%d servers leave no worker among %d ranks; use at least %d ranks, or "
+                       "--ps-colocate yes",
                        ps->servers, o->ranks, ps->servers + 1);
     if (ps->backups && ps->backups >= workers)
         return ls_fail(LS_CODE_USAGE, "option", "--ps-backup-workers",

@@ -15,21 +15,21 @@ static ls_status check_wire(const ls_outline *o)
         return LS_OK;
     if (o->job->exact.on)
         return ls_fail(LS_CODE_USAGE, "option", where,
-                       "bf16 rounds what replicas send, and --reduce exact sends partial sums "
-                       "unrounded; use --reduce fast, or --gradient-wire float32");
+                       "'bf16' rounds the gradients that replicas send, but --reduce exact sends "
+                       "sums without rounding; use --reduce fast, or --gradient-wire float32");
     if (o->job->mesh.rest == LS_POSITION)
-        return ls_fail(
-            LS_CODE_USAGE, "option", where,
-            "bf16 would round partial sums, which are all that a device has where context-parallel "
-            "divides a replica's positions; use float32, or another --hybrid-inner");
+        return ls_fail(LS_CODE_USAGE, "option", where,
+                       "'bf16' would round partial sums of gradients, since --hybrid-inner "
+                       "context-parallel divides a replica's positions over devices; use "
+                       "--gradient-wire float32, or another --hybrid-inner");
     if (strcmp(o->comm, "nccl") == 0)
         return ls_fail(LS_CODE_USAGE, "option", "--comm",
-                       "nccl would also add in 16 bits, and --gradient-wire bf16 adds in float32; "
-                       "use auto, or --gradient-wire float32");
+                       "'nccl' would also add in 16 bits, but --gradient-wire bf16 adds in "
+                       "float32; use --comm auto, or --gradient-wire float32");
     if (strcmp(o->allreduce, "auto") != 0 && strcmp(o->allreduce, "owners") != 0)
         return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
-                       "%s would round some elements more than once, and --gradient-wire bf16 "
-                       "rounds once; use owners or auto",
+                       "'%s' would round some elements more than once, but --gradient-wire bf16 "
+                       "rounds once; use --allreduce owners or auto",
                        o->allreduce);
     return LS_OK;
 }
@@ -46,9 +46,10 @@ ls_status ls_refuse_uncut(const ls_outline *o)
 ls_status ls_refuse_library(const ls_outline *o, const char *why, const char *which)
 {
     if (strcmp(o->allreduce, "library") == 0)
-        return ls_fail(LS_CODE_USAGE, "option", "--allreduce", "library %s; use %s", why, which);
+        return ls_fail(LS_CODE_USAGE, "option", "--allreduce", "'library' %s; use --allreduce %s",
+                       why, which);
     if (strcmp(o->comm, "nccl") == 0)
-        return ls_fail(LS_CODE_USAGE, "option", "--comm", "nccl %s; use auto", why);
+        return ls_fail(LS_CODE_USAGE, "option", "--comm", "'nccl' %s; use --comm auto", why);
     return LS_OK;
 }
 
@@ -60,28 +61,29 @@ static ls_status check_ranks(const ls_outline *o)
     if (strcmp(o->comm, "nccl") == 0 &&
         (o->job->exact.on || !(library || strcmp(o->allreduce, "auto") == 0)))
         return ls_fail(LS_CODE_USAGE, "option", "--comm",
-                       "nccl sums in its own order; use --reduce fast with --allreduce "
-                       "library or auto, or --comm auto");
+                       "'nccl' sums in an order that it does not tell; use --reduce fast with "
+                       "--allreduce library or auto, or --comm auto");
     if (strcmp(o->comm, "nccl") == 0)
         return LS_OK;
     if (mpi && o->hosts > 1 && strcmp(o->allreduce, "direct") == 0)
-        return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
-                       "direct reads other ranks' memory, which ranks on several hosts cannot; "
-                       "use hierarchical, ring, tree, halving-doubling, flat, library or auto");
+        return ls_fail(
+            LS_CODE_USAGE, "option", "--allreduce",
+            "'direct' reads other ranks' memory, which is not possible between hosts; use "
+            "--allreduce hierarchical, ring, tree, halving-doubling, flat, library or auto");
     if (!library)
         return LS_OK;
     if (!mpi)
         return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
-                       "library needs several ranks with --comm mpi, or --comm nccl; use "
-                       "direct, ring, tree, halving-doubling, flat or auto");
+                       "'library' needs several ranks with --comm mpi, or --comm nccl; use "
+                       "--allreduce direct, ring, tree, halving-doubling, flat or auto");
     if (o->linked)
         return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
-                       "library sends messages of MPI's own, which --link cannot delay; use ring, "
-                       "tree, halving-doubling, flat or auto");
+                       "'library' sends MPI's own messages, which --link cannot delay; use "
+                       "--allreduce ring, tree, halving-doubling, flat or auto");
     if (o->devices != 1)
         return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
-                       "library sums one device of each rank, not %zu; use --devices 1 and more "
-                       "ranks, or auto",
+                       "'library' sums one device of each rank, not %zu; use --devices 1 and more "
+                       "ranks, or --allreduce auto",
                        o->devices);
     return LS_OK;
 }
@@ -120,13 +122,14 @@ static ls_status check_accumulation(const ls_strategy *strategy, const ls_outlin
         return LS_OK;
     if (job->division.microbatches)
         return ls_fail(LS_CODE_USAGE, "option", "--gradient-accumulation-steps",
-                       "a pipeline's micro-batches are its pieces; use --pipeline-microbatches "
-                       "%lld",
+                       "a pipeline divides its batches by --pipeline-microbatches instead; use "
+                       "--pipeline-microbatches %lld",
                        (long long)pieces);
     if (job->gradients.windows && !job->accumulation.each)
         return ls_fail(LS_CODE_USAGE, "option", "--gradient-accumulation-exchange",
-                       "last adds up complete gradients on every device, and from --zero-stage 2 "
-                       "on a device keeps only its share; use each, or --zero-stage 1");
+                       "'last' needs complete gradients on every device, but with --zero-stage 2 "
+                       "or 3 a device keeps only its share; use --gradient-accumulation-exchange "
+                       "each, or --zero-stage 1");
     if (most < pieces * replicas)
         return ls_fail(LS_CODE_USAGE, "option", "--gradient-accumulation-steps",
                        "%lld pieces for each of %lld %s are more than the batch's %lld %s; use at "
@@ -137,11 +140,10 @@ static ls_status check_accumulation(const ls_strategy *strategy, const ls_outlin
                        (long long)(most / replicas > 1 ? most / replicas : 1),
                        job->exact.on ? "more --micro-shards" : "a larger --batch");
     if (job->accumulation.breadth && !job->exact.on && pieces > LS_REPLICA_LOSSES)
-        return ls_fail(
-            LS_CODE_USAGE, "option", "--gradient-accumulation-steps",
-            "%lld pieces are more than the %d that a device can compute at once; use fewer, or "
-            "--zero-accumulation depth",
-            (long long)pieces, LS_REPLICA_LOSSES);
+        return ls_fail(LS_CODE_USAGE, "option", "--gradient-accumulation-steps",
+                       "%lld pieces are more than the %d that a device can compute at once; use "
+                       "fewer pieces, or --zero-accumulation depth",
+                       (long long)pieces, LS_REPLICA_LOSSES);
     return LS_OK;
 }
 
@@ -156,7 +158,7 @@ static ls_status check_sums(const ls_strategy *strategy, const ls_outline *o)
     return ls_fail(LS_CODE_USAGE, "option",
                    job->division.microbatches ? "--pipeline-microbatches"
                                               : "--gradient-accumulation-steps",
-                   "a replica keeps %d sums of its loss at most, and %d pieces that are "
+                   "a replica keeps at most %d partial sums of its loss, but %d pieces that are "
                    "exchanged separately need more; use fewer pieces",
                    LS_REPLICA_LOSSES - 1, pieces);
 }
@@ -169,8 +171,8 @@ static ls_status check_witness(const ls_strategy *strategy, const ls_job *job)
                           : job->update.owned && !strategy->witness.exchange ? "witness.exchange"
                                                                              : NULL;
     return missing ? ls_fail(LS_CODE_USAGE, "strategy", strategy->name,
-                             "its ls_strategy does not set %s, which other members require; set it "
-                             "as local_sgd.c does",
+                             "the struct ls_strategy of this strategy does not set %s, which its "
+                             "other members require; set this member as local_sgd.c does",
                              missing)
                    : LS_OK;
 }
@@ -184,23 +186,24 @@ ls_status ls_strategy_check(const ls_strategy *strategy, const ls_outline *o)
         LS_TRY(strategy->check(o));
     LS_TRY(check_sums(strategy, o));
     if (ls_strategy_alone(strategy) && o->job->exact.on)
-        return ls_fail(
-            LS_CODE_USAGE, "strategy", strategy->name,
-            "does not sum gradients, so --reduce exact has no effect on it; use --reduce fast");
+        return ls_fail(LS_CODE_USAGE, "strategy", strategy->name,
+                       "this strategy does not sum gradients, so --reduce exact would have no "
+                       "effect; use --reduce fast");
     bool canonical = strcmp(o->allreduce, "canonical") == 0;
     const bool sums = ls_strategy_reduces(strategy) || ls_job_slices(o->job);
     if (sums && o->job->exact.on && !canonical && strcmp(o->allreduce, "auto") != 0)
-        return ls_fail(
-            LS_CODE_USAGE, "option", "--allreduce",
-            "%s does not sum canonically; --reduce exact implies canonical, so remove it",
-            o->allreduce);
+        return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
+                       "'%s' cannot be used with --reduce exact, which has its own all-reduce; "
+                       "remove --allreduce",
+                       o->allreduce);
     if (sums && !o->job->exact.on && canonical)
         return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
-                       "canonical is for --reduce exact only; name another algorithm or auto");
+                       "'canonical' works with --reduce exact only; use --allreduce auto or "
+                       "another algorithm");
     if (sums && o->linked && strcmp(o->allreduce, "direct") == 0)
         return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
-                       "direct reads other devices' memory, which --link does not share; use "
-                       "ring, tree, halving-doubling, flat or auto");
+                       "'direct' reads other devices' memory, which --link does not allow; use "
+                       "--allreduce ring, tree, halving-doubling, flat or auto");
     if (sums || strategy->average.peers || o->job->mesh.rest == LS_STAGE ||
         ls_strategy_serves(strategy))
         LS_TRY(check_ranks(o));
@@ -209,8 +212,9 @@ ls_status ls_strategy_check(const ls_strategy *strategy, const ls_outline *o)
     if (!ls_strategy_replicates(strategy) || replicas == 1)
         return LS_OK;
     if (replicas > LS_JOB_REPLICAS)
-        return ls_fail(LS_CODE_USAGE, "option", "--devices", "%lld are too many; at most %d",
-                       (long long)replicas, LS_JOB_REPLICAS);
+        return ls_fail(LS_CODE_USAGE, "option", "--devices",
+                       "%lld devices are too many; use at most %d", (long long)replicas,
+                       LS_JOB_REPLICAS);
     if (batch < replicas)
         return ls_fail(LS_CODE_USAGE, "option", "--batch",
                        "%lld samples are fewer than the %lld replicas; use a batch of at least "

@@ -49,11 +49,12 @@ static ls_status check_sequence(const ls_outline *o)
     if (o->job->exact.on)
         return ls_fail(
             LS_CODE_USAGE, "option", "--tensor-parallel-sequence",
-            "norms' gradients are sums over blocks of positions, one block for each device, so the "
-            "tree of exact mode would depend on the number of devices; use --reduce fast");
+            "the gradients of layer norms would be summed over positions in an order that depends "
+            "on the number of devices, which --reduce exact does not allow; use --reduce fast");
     if (o->job->mesh.size[LS_STAGE] > 1)
         return ls_fail(LS_CODE_USAGE, "option", "--tensor-parallel-sequence",
-                       "stages exchange complete sequences; use --hybrid-stages 1");
+                       "stages of a pipeline exchange complete sequences, which this option "
+                       "divides over devices; use --hybrid-stages 1");
     return ls_refuse_uncut(o);
 }
 
@@ -62,15 +63,15 @@ static ls_status check(const ls_outline *o)
     const int64_t splits = o->job->exact.splits;
     const int places = ls_mesh_of(o->job->mesh, (int)o->devices * o->ranks).size[LS_SLICE];
     LS_TRY(ls_refuse_library(o,
-                             "sums activations in its own order, whose error would grow from layer "
-                             "to layer of tensor-parallel",
+                             "sums activations in an order that it does not tell, so the gate "
+                             "could not repeat the sums of --strategy tensor-parallel",
                              "direct, ring, tree, halving-doubling, flat or auto"));
     if (o->job->division.sequence)
         LS_TRY(check_sequence(o));
     if (o->job->exact.on && splits < places)
         return ls_fail(LS_CODE_USAGE, "option", "--micro-splits",
-                       "is missing, or fewer than the %d devices that share a layer; use "
-                       "--micro-splits %d, or fewer devices",
+                       "is less than the %d devices that share a layer; use --micro-splits %d, or "
+                       "fewer devices",
                        places, places);
     return LS_OK;
 }

@@ -105,7 +105,9 @@ static ls_status check(const ls_outline *outline)
 {
     if (outline->ranks != 1)
         return ls_fail(LS_CODE_USAGE, "strategy", "towers",
-                       "runs in one process, not on %d ranks; use --ranks 1", outline->ranks);
+                       "this strategy runs in one process, not on %d ranks; use --ranks 1, or "
+                       "--strategy mirrored",
+                       outline->ranks);
     return LS_OK;
 }
 

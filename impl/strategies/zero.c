@@ -98,7 +98,9 @@ static void resolve(ls_job *job, int ranks)
 
 static ls_status check(const ls_outline *o)
 {
-    LS_TRY(ls_refuse_library(o, "sums in its own order, and zero's order is replayed",
+    LS_TRY(ls_refuse_library(o,
+                             "sums in an order that it does not tell, but the gate must repeat the "
+                             "order of --strategy zero",
                              "direct, ring, halving-doubling or auto"));
     return ls_refuse_uncut(o);
 }
@@ -108,11 +110,11 @@ ls_status ls_zero_check_divided(const ls_outline *o)
     const ls_job *job = o->job;
     const int64_t stage = stage_of(&job->options);
     if (stage > 1 && job->division.sequence)
-        return ls_fail(
-            LS_CODE_USAGE, "option", "--zero-stage",
-            "%lld sums a bucket as soon as its gradients are final; the norms' gradients, sums "
-            "over blocks of positions, are final later; use 1, or --tensor-parallel-sequence no",
-            (long long)stage);
+        return ls_fail(LS_CODE_USAGE, "option", "--zero-stage",
+                       "stage %lld sums a part of the gradients as soon as it is final, but with "
+                       "--tensor-parallel-sequence yes the gradients of layer norms are final only "
+                       "later; use --zero-stage 1, or --tensor-parallel-sequence no",
+                       (long long)stage);
     return check(o);
 }
 

@@ -83,7 +83,7 @@ refuse() { # WHAT NAMES OPTIONS..: a line that names it, before any training
     expect "$what: usage" [ "$code" -eq 2 ]
     one_line "$names"
 }
-refuse "no rate" "lr must be above 0" --local-sgd-outer sgd:lr=0
+refuse "no rate" "use lr above 0" --local-sgd-outer sgd:lr=0
 refuse "momentum 1" "mu from 0 to below 1" --local-sgd-outer nesterov:mu=1
 refuse "no such rule" "nesterov:lr=0.7,mu=0.9" --local-sgd-outer adam
 refuse "momentum of sgd" "not valid" --local-sgd-outer sgd:mu=0.5

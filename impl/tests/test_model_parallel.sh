@@ -94,7 +94,7 @@ refused() {
 refused 'dense0, relu0, dense1' --strategy model-parallel --devices 2 --model-parallel-place dense7=cpu:0,dense1=cpu:1
 refused 'cpu:0, cpu:1' --strategy model-parallel --devices 2 --model-parallel-place dense0=cpu:0,dense1=cpu:3
 refused 'placed twice' --strategy model-parallel --devices 2 --model-parallel-place dense0=cpu:0,dense0=cpu:1
-refused 'has no node' --strategy model-parallel --devices 2 --model-parallel-place dense0=cpu:0,dense1=cpu:0
+refused 'has no layer' --strategy model-parallel --devices 2 --model-parallel-place dense0=cpu:0,dense1=cpu:0
 refused 'names no device' --strategy model-parallel --devices 2 --model-parallel-place dense0
 refused '4 layers' --strategy model-parallel --devices 5
 echo 'dense0=cpu:0,dense1' >"$dir/plan"
@@ -102,7 +102,7 @@ refused 'dense1: names no device' --strategy model-parallel --devices 2 --model-
 refused 'is not a file' --strategy model-parallel --devices 2 --model-parallel-place "$dir/none"
 refused 'Is a directory' --strategy model-parallel --devices 2 --model-parallel-place "$dir"
 printf '# nothing\n\n' >"$dir/plan"
-refused 'places no node' --strategy model-parallel --devices 2 --model-parallel-place "$dir/plan"
+refused 'places no layer' --strategy model-parallel --devices 2 --model-parallel-place "$dir/plan"
 yes dense0=cpu:0 | head -c 70000 >"$dir/plan" || true
-refused 'longer than any plan' --strategy model-parallel --devices 2 --model-parallel-place "$dir/plan"
+refused 'this file is too long' --strategy model-parallel --devices 2 --model-parallel-place "$dir/plan"
 refused 'model-parallel' --strategy towers --devices 2 --model-parallel-place dense0=cpu:0

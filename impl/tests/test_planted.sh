@@ -357,9 +357,9 @@ done <"$dir/table" >"$dir/tried"
 # What detected each, after how many steps, and what it named, from the rows' reasons.
 python3 - "$dir" <<'PYTHON' || fail "some lines of the table are not found with status 1, or 3 by the check of spans"
 import json, re, sys
-judges = {"oracle": r"^step (\d+): .*, expected \S+ \(oracle\)", "reference": r"^step (\d+): .*, expected \S+ \(reference\)",
-          "gradient bound": r"^step (\d+): the gradient differs ", "loss bound": r"^step (\d+): .* \(the whole batch in one pass\)",
-          "alone": r"^step (\d+): .*replicas run one at a time", "steps at once": r"^(\d+) steps at once: ", "evaluation": r"^evaluation after (\d+) steps: ",
+judges = {"oracle": r"^step (\d+): .* in a replay of the same sums", "reference": r"^step (\d+): .* in training on one device",
+          "gradient bound": r"^step (\d+): the gradient differs ", "loss bound": r"^step (\d+): .* if the whole batch is one pass",
+          "alone": r"^step (\d+): .*trains one replica at a time", "steps at once": r"^(\d+) steps at once: ", "evaluation": r"^evaluation after (\d+) steps: ",
           "race check": r"^race: ", "step check": r"^step: ", "span check": r"^span: ", "plain C": r"^kernels: the first gradient of ", "slope": r"^kernels: the first gradient is ",
           "bound": r"^lead: ", "owners": r"^owner: ", "replicas": r"^step (\d+): .* on replica 0 ", "places": r"^step (\d+): .* several devices have", "traffic": r"^traffic: ",
           "learning rate": r"^step (\d+): the learning rate is ", "state": r"^after (\d+) steps \w+: ",
@@ -412,11 +412,11 @@ PYTHON
   done
   echo "$bug: found in a timed run, $options"
 done <<'RUNS'
-tail_not_reduced|step 10: .* [(]oracle[)]|--strategy mirrored --devices 2 --data synthetic:1050 --epochs 1 --gate-steps 3
-tail_not_reduced|step 10: .* [(]reference[)]|--strategy hybrid --devices 4 --data synthetic:1050 --epochs 2 --gate-steps 3 --reduce exact
-update_left_out|after 8 steps: .* on replica 1, on replica 0 |--strategy mirrored --devices 2 --data synthetic:1000 --steps 8 --gate-steps 0
-update_left_out|after 8 steps: .* several devices have, is .* on device 3, |--strategy hybrid --hybrid-inner zero --devices 4 --zero-stage 3 --data synthetic:1000 --steps 8 --gate-steps 0
-update_left_out|after 8 steps: .* on replica 2, on replica 0 |--strategy mirrored --ranks 3 --data synthetic:1000 --steps 8 --gate-steps 0
+tail_not_reduced|step 10: .* a replay of the same sums|--strategy mirrored --devices 2 --data synthetic:1050 --epochs 1 --gate-steps 3
+tail_not_reduced|step 10: .* training on one device|--strategy hybrid --devices 4 --data synthetic:1050 --epochs 2 --gate-steps 3 --reduce exact
+update_left_out|after 8 steps: .* on replica 1, but .* on replica 0|--strategy mirrored --devices 2 --data synthetic:1000 --steps 8 --gate-steps 0
+update_left_out|after 8 steps: .* several devices have, is .* on device 3, but |--strategy hybrid --hybrid-inner zero --devices 4 --zero-stage 3 --data synthetic:1000 --steps 8 --gate-steps 0
+update_left_out|after 8 steps: .* on replica 2, but .* on replica 0|--strategy mirrored --ranks 3 --data synthetic:1000 --steps 8 --gate-steps 0
 RUNS
 # A leak of 64 bytes per step shows in growth_per_step: on the devices (plus the host's record of each piece) and on
 # the host's heap (plus malloc's header); without a leak there is no growth. One block only: memory that a session

@@ -223,7 +223,7 @@ static void test_not_utf8(void **state)
         for (size_t k = 0; k < sizeof bytes / sizeof *bytes; k++) {
             char text[80], part[80];
             snprintf(text, sizeof text, "%s%s%s", places[i].before, bytes[k], places[i].after);
-            snprintf(part, sizeof part, "plan: p.yaml:%s has a byte here that is not UTF-8",
+            snprintf(part, sizeof part, "plan: p.yaml:%s there is a byte here that is not UTF-8",
                      places[i].at);
             assert_refused(text, part);
         }
@@ -379,8 +379,7 @@ static void test_hostile(void **state)
                    "(1000000)");
     write_repeated("seed: [0", ",1", 400000, "]\n");
     assert_refused_with(NULL, "a long list", "p.yaml:1:8: seed: more than 4096 cases");
-    assert_refused("seed: [1, 2]\nrepeat: 4000\n",
-                   "p.yaml:2:9: repeat: 2 cases repeated so often make 8000");
+    assert_refused("seed: [1, 2]\nrepeat: 4000\n", "p.yaml:2:9: `repeat:` makes 2 cases into 8000");
     assert_refused("cases: &a [{seed: 1}]\n", "p.yaml:1:");
     assert_refused("cases: [&a {seed: 1}, *a]\n", "p.yaml:1:");
     assert_refused("cases: [{seed: 1}, *a]\n", "p.yaml:1:21: an alias");

@@ -38,8 +38,8 @@ static void test_values_missing_or_twice(void **state)
 static void test_conflicts(void **state)
 {
     (void)state;
-    USAGE("run --steps 5 --epochs 1", "--steps", "conflicts with --epochs");
-    USAGE("run --epochs=1 --steps=100", "--steps", "conflicts with --epochs");
+    USAGE("run --steps 5 --epochs 1", "--steps", "cannot be used with --epochs");
+    USAGE("run --epochs=1 --steps=100", "--steps", "cannot be used with --epochs");
     USAGE("run --quiet --verbose", "--quiet", "conflicts with --verbose");
     USAGE("run --quiet --progress yes", "--quiet", "conflicts with --progress");
     USAGE("run --save f --batch 1,2", "--save", "several cases");
@@ -87,7 +87,7 @@ static void test_bad_words(void **state)
 {
     (void)state;
     USAGE("run --model mpl", "'mpl' is not a valid model", "did you mean mlp?", "mlp, poly, cnn");
-    USAGE("run --model mlp:0", "--model", "sizes of mlp");
+    USAGE("run --model mlp:0", "--model", "mlp takes 2 to");
     USAGE("run --model mlp,zzzz", "'zzzz' is not a valid model");
     USAGE("run --data mnits", "not a valid data set", "fashion-mnist, mnist, synthetic");
     USAGE("run --strategy ddp", "'ddp' is not a valid strategy", "mirrored",
@@ -112,7 +112,7 @@ static void test_bad_words(void **state)
     USAGE("run --model 784,2048,10", "--model: '784,2048,10' are sizes", "a comma begins another",
           "use mlp:784-2048-10");
     USAGE("run --model 784-10", "--model: '784-10' are sizes without a model; use mlp:784-10");
-    USAGE("run --devices cpu:0+cpu:0 --ranks 2", "cpu:0 is named twice, as a device of rank 0");
+    USAGE("run --devices cpu:0+cpu:0 --ranks 2", "'cpu:0' is named twice; each rank uses");
     USAGE("run --devices gpu:0+gpu:0/1", "named twice");
     USAGE("run --devices cpu:x", "--devices");
     USAGE("run --devices cpu:0+", "--devices");
@@ -194,7 +194,7 @@ static void test_options_that_concern_no_case(void **state)
         char line[128];
         const ls_option *option = ls_option_find(text[i], strcspn(text[i], "="));
         snprintf(line, sizeof line, "run --%s", text[i]);
-        USAGE(line, option->name, "applies to no case of this command; it applies to",
+        USAGE(line, option->name, "applies to no case of this command, but only to",
               option->concerns);
     }
 }

@@ -406,12 +406,13 @@ ls_status ls_advice_check(const ls_advice *advice, const ls_predictor *p)
         return LS_OK;
     if (advice->interrupted)
         return ls_fail(LS_CODE_INTERRUPTED, "advise", "ranking",
-                       "is empty: interrupted before the first estimate; run it again");
+                       "the ranking is empty, since advise was interrupted before the first "
+                       "estimate; run the command again");
     if (advice->over)
         return ls_fail(
             LS_CODE_MISSING, "option --memory-limit", p->request->memory_limit,
             "none of the %zu combinations of options that were tried fits into a device's %s; the "
-            "smallest needs %s: %s%s%s; a smaller --batch, or more --devices, may need less",
+            "smallest needs %s: %s%s%s; use a smaller --batch or more --devices",
             advice->over, ls_format_bytes((double)p->memory_limit, limit),
             ls_format_bytes((double)one->memory, least), one->config.strategy->name,
             *one->options ? " " : "", one->options);
@@ -422,8 +423,8 @@ ls_status ls_advice_check(const ls_advice *advice, const ls_predictor *p)
     }
     return ls_fail(
         why && why->code == LS_CODE_MISSING ? LS_CODE_MISSING : LS_CODE_USAGE, "advise", "ranking",
-        "is empty: each strategy is refused, as %s: %s%s", why ? why->config.strategy->name : "all",
-        why ? why->reason : "",
+        "the ranking is empty, since every strategy is refused, for example %s: %s%s",
+        why ? why->config.strategy->name : "all", why ? why->reason : "",
         why && !ls_strategy_alone(why->config.strategy) ? "" : "; remove --strategy to try others");
 }
 

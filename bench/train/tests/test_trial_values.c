@@ -324,7 +324,8 @@ static void values_that_are_not_finite_are_named(void **state)
     char reason[LS_REASON_SIZE] = "";
     assert_false(ls_values_diverged(&variables, SIZE_MAX, 9, reason));
     assert_true(ls_values_diverged(&variables, 3, 9, reason));
-    assert_string_equal(reason, "diverged: b element 1 is not finite after step 9");
+    assert_string_equal(reason, "diverged: b element 1 is infinite or not a number after step 9; "
+                                "use a smaller --lr, or --clip");
 }
 
 static void memory_is_reported_and_no_servers(void **state)

@@ -27,7 +27,8 @@ bool ls_loss_diverged(double loss, uint64_t step, char reason[LS_REASON_SIZE])
 {
     if (isfinite(loss))
         return false;
-    snprintf(reason, LS_REASON_SIZE, "diverged: the loss is %s at step %llu",
+    snprintf(reason, LS_REASON_SIZE,
+             "diverged: the loss is %s at step %llu; use a smaller --lr, or --clip",
              isnan(loss) ? "NaN" : "infinite", (unsigned long long)step);
     return true;
 }
@@ -38,7 +39,9 @@ bool ls_values_diverged(const ls_variables *variables, size_t infinite, uint64_t
     if (infinite == SIZE_MAX)
         return false;
     const ls_variable *v = ls_variables_holding(variables, infinite);
-    snprintf(reason, LS_REASON_SIZE, "diverged: %s element %zu is not finite after step %llu",
+    snprintf(reason, LS_REASON_SIZE,
+             "diverged: %s element %zu is infinite or not a number after step %llu; use a smaller "
+             "--lr, or --clip",
              v->name, infinite - v->offset, (unsigned long long)steps);
     return true;
 }

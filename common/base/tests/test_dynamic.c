@@ -66,7 +66,8 @@ static void failures_are_one_line(void **state)
 
     library = zlib();
     library.major = 9;
-    refused(&library, "zlib: libz.so.1: has version 1, this build is for version 9");
+    refused(&library,
+            "zlib: libz.so.1: this library has version 1, but this build is for version 9");
 
     static const char *const more[] = {"zlibVersion", "inflateIntoTheVoid", NULL};
     library = zlib();

@@ -198,12 +198,12 @@ static ls_status put_half(ls_comm *comm, ls_half half, const ls_allreduce_args *
     tree_plan tree = {0};
     if (a->shards < 1)
         return ls_fail(LS_CODE_USAGE, "all-reduce", "canonical",
-                       "%lld shards are given; give at least 1", (long long)a->shards);
+                       "%lld shards are given; use at least 1", (long long)a->shards);
     size_t expected = find_trees(a->of, comm->rank, comm->size, a->shards, nodes);
     if (a->sum_count != expected)
         return ls_fail(LS_CODE_USAGE, "all-reduce", "canonical",
-                       "rank %d gives %zu partial sums, expected %zu: one for each finished "
-                       "subtree of its shards",
+                       "rank %d gives %zu partial sums, but its part of the batch makes %zu (one "
+                       "for each complete subtree of the sum); give as many",
                        comm->rank, a->sum_count, expected);
     if (comm->size == 1)
         return LS_OK;

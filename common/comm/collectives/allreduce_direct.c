@@ -17,17 +17,17 @@ static ls_status check(const ls_comm *comm)
 {
     if (comm->linked)
         return ls_fail(LS_CODE_USAGE, "all-reduce", "direct",
-                       "reads other devices' memory, which --link does not share; use ring, tree, "
-                       "halving-doubling, flat or auto");
+                       "this algorithm reads other devices' memory, which --link does not allow; "
+                       "use --allreduce ring, tree, halving-doubling, flat or auto");
     if (comm->backend->direct && comm->shared)
         return LS_OK;
     if (comm->unshared)
         return ls_fail(LS_CODE_MISSING, "all-reduce", "direct",
                        "%s; use --allreduce halving-doubling, ring, tree or flat", comm->unshared);
-    return ls_fail(
-        LS_CODE_USAGE, "all-reduce", "direct",
-        "ranks of communicator %s share no memory; use flat, ring, tree or halving-doubling",
-        comm->backend->name);
+    return ls_fail(LS_CODE_USAGE, "all-reduce", "direct",
+                   "this algorithm needs shared memory, which ranks of --comm %s do not have; use "
+                   "--allreduce flat, ring, tree or halving-doubling",
+                   comm->backend->name);
 }
 
 /* What a rank sends: its part of every other rank's slice, and its own slice's sum to each; up to 8

@@ -11,13 +11,13 @@ static ls_status check(const ls_comm *comm)
 {
     if (comm->linked)
         return ls_fail(LS_CODE_USAGE, "all-reduce", "library",
-                       "sends its library's own messages, which --link cannot delay; use ring, "
-                       "tree, halving-doubling, flat or auto");
+                       "MPI's own all-reduce sends messages that --link cannot delay; use "
+                       "--allreduce ring, tree, halving-doubling, flat or auto");
     if (comm->backend->library)
         return LS_OK;
     return ls_fail(LS_CODE_USAGE, "all-reduce", "library",
-                   "communicator %s has no library with an all-reduce; use direct, flat, ring, "
-                   "tree or halving-doubling",
+                   "--comm %s has no library with an all-reduce; use --allreduce direct, flat, "
+                   "ring, tree or halving-doubling",
                    comm->backend->name);
 }
 

@@ -442,8 +442,8 @@ static ls_status make_library(ls_comm *base, ls_half half, float *data, size_t c
     mpi_comm *comm = (mpi_comm *)base;
     if (comm->group->size != comm->group->processes)
         return ls_fail(LS_CODE_USAGE, "all-reduce", "library",
-                       "sums one device of each rank, and here %d devices belong to %d ranks; use "
-                       "one device per rank, or auto",
+                       "MPI's own all-reduce sums one device of each rank, but here %d devices "
+                       "belong to %d ranks; use one device for each rank, or --allreduce auto",
                        comm->group->size, comm->group->processes);
     library_op *l;
     const bool adds = half != LS_ALL_GATHER;

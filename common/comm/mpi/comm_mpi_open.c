@@ -152,10 +152,10 @@ static ls_status refuse_gpus(const mpi_offer *offers, int processes)
     if (p == processes)
         return LS_OK;
     snprintf(rank, sizeof rank, "rank %d", p);
-    return ls_fail(LS_CODE_MISSING, "comm: mpi", rank,
-                   "this communicator exchanges between CPU devices only; use --comm nccl (one GPU "
-                   "for each rank, --reduce fast), CPU devices, one process with all GPUs of a "
-                   "host, or a strategy without all-reduce");
+    return ls_fail(
+        LS_CODE_MISSING, "comm: mpi", rank,
+        "--comm mpi exchanges between CPU devices only; use CPU devices, --comm nccl with one GPU "
+        "for each rank and --reduce fast, or one process with all GPUs of a host");
 }
 
 /* Duplicates without blocking, so that a lost rank is noticed: MPI_Comm_dup might never return. */

@@ -255,7 +255,9 @@ static ls_status fail_ended(const mpi_wait *wait, uint64_t now_ns)
     if (lost >= 0)
         snprintf(dead, sizeof dead, "; rank %d on %.64s (pid %d) %s", lost, life->peers[lost].host,
                  life->peers[lost].pid, ls_comm_mpi_fate(world, lost));
-    snprintf(line, sizeof line, "asked to end while it waited %.1f s for %s%s",
+    snprintf(line, sizeof line,
+             "this rank was asked to end after it had waited %.1f s for %s%s; see the first rank's "
+             "message",
              (double)(now_ns - wait->since_ns) * 1e-9, what, dead);
     note_abandoned(world, world->process + 1); /* the others are asked to end, too */
     note_abandoned(wait->comm->group, wait->comm->base.rank + 1);

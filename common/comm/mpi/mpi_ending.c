@@ -44,7 +44,9 @@ static bool word_wait(mpi_life *life, uint64_t asked_ns, char line[512])
     if (!life->waits || life->wait.since_ns > asked_ns)
         return false;
     ls_comm_mpi_describe(&life->wait, what);
-    snprintf(line, 512, "asked to end while it waited %.1f s for %s",
+    snprintf(line, 512,
+             "this rank was asked to end after it had waited %.1f s for %s; see the first rank's "
+             "message",
              (double)(ls_clock_ns() - life->wait.since_ns) * 1e-9, what);
     return true;
 }

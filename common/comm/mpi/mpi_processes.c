@@ -169,8 +169,8 @@ static ls_status meet(ls_processes *out)
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     if (level < MPI_THREAD_MULTIPLE)
         return ls_fail(LS_CODE_MISSING, "MPI", out->version,
-                       "does not support MPI_THREAD_MULTIPLE, which a queue per device needs; use "
-                       "an MPI that is built with it");
+                       "this MPI does not support MPI_THREAD_MULTIPLE, which lockstep needs; use "
+                       "an MPI that supports MPI_THREAD_MULTIPLE");
     return open_world(out);
 }
 
@@ -209,7 +209,7 @@ ls_status ls_processes_start(uint64_t timeout_ns, void (*late)(void), ls_process
     if (pthread_create(&thread, NULL, keep_vigil, &v)) {
         ls_comm_mpi_dismiss(keeper);
         return ls_fail(LS_CODE_MISSING, "MPI", "thread",
-                       "could not be started; raise the limit on threads (ulimit -u)");
+                       "a thread could not be started; raise the limit on threads (ulimit -u)");
     }
     ls_status status = meet(out);
     ls_signal_post(&v.met, 1);

@@ -47,8 +47,8 @@ static ls_status begin(mpi_group *world, bool (*moved)(void *context), void *con
         return LS_OK;
     life->moved = NULL;
     return ls_fail(LS_CODE_MISSING, "MPI", "thread",
-                   "for the heartbeat to other ranks could not be started; raise the limit on "
-                   "threads (ulimit -u)");
+                   "the thread that sends heartbeats to other ranks could not be started; raise "
+                   "the limit on threads (ulimit -u)");
 }
 
 /* Processes that have lost each other do not wait for this thread, which MPI may block. */

@@ -84,11 +84,10 @@ static ls_status make_library(ls_comm *base, ls_half half, float *data, size_t c
 
 static ls_status refuse_lists(const nccl_group *group)
 {
-    return ls_fail(
-        LS_CODE_USAGE, "communicator", "nccl",
-        "the %d ranks of this process enqueue different operations; every rank enqueues matching "
-        "ones in the same order",
-        group->locals);
+    return ls_fail(LS_CODE_USAGE, "communicator", "nccl",
+                   "the %d ranks of this process enqueue different operations; enqueue matching "
+                   "operations in the same order on every rank",
+                   group->locals);
 }
 
 static bool is_gpu(const ls_device *device)
@@ -177,7 +176,7 @@ static ls_status enqueue_lists(ls_comm *const *comms, const ls_comm_list *lists,
         return refuse_lists(group);
     if (group->given_up)
         return ls_fail(LS_CODE_MISSING, "communicator", "nccl",
-                       "was aborted after a failure; start the command again");
+                       "this communicator was aborted after a failure; start the command again");
     for (size_t at = 0; at < lists->ops->count; at++) {
         for (int r = 1; r < count; r++)
             if (lists[r].ops->count != lists->ops->count ||
@@ -264,7 +263,7 @@ static ls_status await_queues(const nccl_comm *comm, const ls_queue *queue, cons
             ls_device_lose(group->ends[r]->base.device);
     return ls_status_final(ls_status_follows(
         ls_fail(LS_CODE_MISSING, "NCCL", ls_device_describe(comm->base.device)->text,
-                "does not end an all-reduce that was aborted; start the command again")));
+                "an aborted all-reduce does not end on this GPU; start the command again")));
 }
 
 /* ---- Waiting --------------------------------------------------------------------------------- */
@@ -314,8 +313,8 @@ static ls_status wait_for(ls_comm *base, const ls_queue *queue, const ls_queue *
         }
         if (!status && ls_clock_ns() - since_ns > timeout_ns)
             status = ls_fail(LS_CODE_MISSING, "NCCL", where,
-                             "no all-reduce has ended for %.3g s (--timeout); a rank ended or "
-                             "hangs; see the messages of the other ranks, or raise --timeout",
+                             "no all-reduce has ended for %.3g s (--timeout), so a rank has ended "
+                             "or hangs; see the messages of the other ranks, or raise --timeout",
                              (double)timeout_ns * 1e-9);
         ls_clock_sleep(LOOK_NS);
     }
@@ -378,10 +377,11 @@ static ls_status join(nccl_group *group)
     group->stuck = true;
     for (int i = 0; i < group->locals; i++)
         ls_device_lose(group->ends[i]->base.device);
-    return ls_status_final(ls_fail(LS_CODE_MISSING, "NCCL", "open the communicators",
-                                   "not done after %.3g s; a rank ended, or the ranks do not reach "
-                                   "each other; NCCL_DEBUG=INFO prints more",
-                                   (double)longest_ns * 1e-9));
+    return ls_status_final(
+        ls_fail(LS_CODE_MISSING, "NCCL", "open the communicators",
+                "the ranks are not connected after %.3g s, so a rank has ended or the ranks cannot "
+                "reach each other; NCCL_DEBUG=INFO prints more",
+                (double)longest_ns * 1e-9));
 }
 
 static ls_status open_ends(nccl_group *group, const ls_nccl_rendezvous *met,
@@ -444,16 +444,15 @@ static ls_status check_names(const ls_device_name *names, int count)
     char text[2][32];
     for (int i = 0; i < count; i++) {
         if (names[i].kind != LS_DEVICE_GPU)
-            return ls_fail(
-                LS_CODE_MISSING, "comm: nccl", ls_device_name_text(&names[i], text[0]),
-                "is not a GPU, and NCCL exchanges between GPUs only; use --comm auto, or GPUs");
+            return ls_fail(LS_CODE_MISSING, "comm: nccl", ls_device_name_text(&names[i], text[0]),
+                           "this device is not a GPU, but NCCL exchanges between GPUs only; use "
+                           "--comm auto, or GPUs");
         for (int k = 0; k < i; k++)
             if (names[k].index == names[i].index)
-                return ls_fail(
-                    LS_CODE_USAGE, "comm: nccl", ls_device_name_text(&names[i], text[0]),
-                    "is on the same GPU as %s, and NCCL refuses two ranks on one GPU; use --comm "
-                    "auto, with which logical GPUs exchange by communicator device",
-                    ls_device_name_text(&names[k], text[1]));
+                return ls_fail(LS_CODE_USAGE, "comm: nccl", ls_device_name_text(&names[i], text[0]),
+                               "this device is on the same GPU as %s, but NCCL refuses two ranks "
+                               "on one GPU; use --comm auto",
+                               ls_device_name_text(&names[k], text[1]));
     }
     ls_nccl nccl;
     LS_TRY(ls_nccl_load(&nccl));

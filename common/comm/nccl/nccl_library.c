@@ -47,8 +47,8 @@ ls_status ls_nccl_check(const ls_nccl *nccl, ncclResult_t result, const char *wh
         return LS_OK;
     const char *more = nccl->call.ncclGetLastError(NULL);
     return ls_cuda_blame(ls_fail(LS_CODE_MISSING, "NCCL", what,
-                                 "%s (%s); NCCL_DEBUG=WARN prints more; each rank needs a separate "
-                                 "GPU, and all must reach each other",
+                                 "%s (%s); NCCL_DEBUG=WARN prints more (each rank needs a separate "
+                                 "GPU, and all must reach each other)",
                                  nccl->call.ncclGetErrorString(result),
                                  more && *more ? more : "no details"));
 }

@@ -44,9 +44,9 @@ static ls_status refuse_shared(const hello *all, int a, int b)
                 strcmp(one->pci[i], other->pci[k]) == 0)
                 return ls_fail(
                     LS_CODE_USAGE, "comm: nccl", one->text[i],
-                    "is the GPU (PCI %s) of both rank %d and rank %d, and NCCL refuses two ranks "
-                    "on one GPU, also on two MIG instances; give each rank a separate GPU, or use "
-                    "one process with --logical-gpus N and --comm device",
+                    "this GPU (PCI %s) is used by both rank %d and rank %d, but NCCL refuses two "
+                    "ranks on one GPU (or on two of its MIG instances); give each rank a separate "
+                    "GPU, or use one process with --logical-gpus N and --comm device",
                     one->pci[i], a, b);
     return LS_OK;
 }

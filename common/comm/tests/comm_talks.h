@@ -51,7 +51,7 @@ static inline void talk_to_anyone(ls_comm *comm)
     int from;
     size_t bytes;
     must_refuse(b->receive_any(comm, TAG_NEVER, NULL, 0, &from, &bytes), LS_CODE_USAGE,
-                "the buffer takes");
+                "the buffer has room for");
     must(b->send(comm, 0, TAG_NEVER, next, 8));
     must_refuse(b->receive(comm, 0, TAG_NEVER, next, 4), LS_CODE_USAGE, "8 bytes");
 }

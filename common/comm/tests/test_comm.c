@@ -139,7 +139,7 @@ static void try_allreduce(fixture *f, const ls_allreduce *a, const trial *t)
     workspace w;
     open_workspace(f, t, &w);
     if (a->check && !w.comms[0]->shared)
-        must_refuse(a->check(w.comms[0]), LS_CODE_USAGE, "which --link does not share");
+        must_refuse(a->check(w.comms[0]), LS_CODE_USAGE, "which --link does not allow");
     else
         build_and_judge(f, a, t, &w);
     close_workspace(t, &w);

@@ -70,7 +70,7 @@ static void refuse_wrong_files(const char *directory, const char *spec, char pat
     ls_data *data;
     write_split(directory, "t10k", 2, 3);
     expect_refusal(ls_data_open(spec, &mlp, &data), LS_CODE_MISSING, "t10k-labels",
-                   "has 3 labels, and the file of images has 2 images");
+                   "this file has 3 labels, but the file of images has 2 images");
     bytes wrong = make_idx(8, 1, (uint32_t[]){2}, 2);
     wrong.data[wrong.size - 1] = 17;
     write_file(join(path, directory, "t10k-labels-idx1-ubyte.gz"), wrong.data, wrong.size);
@@ -252,7 +252,7 @@ static void test_synthetic_refusals(void **state)
     expect_refusal(ls_data_open("synthetic", &huge, &data), LS_CODE_USAGE, "x0", "too large");
     ls_data_need none = small;
     none.synthetic = NULL;
-    expect_spec("synthetic", &none, LS_CODE_USAGE, "no synthetic data are made for this model");
+    expect_spec("synthetic", &none, LS_CODE_USAGE, "there are no synthetic data for this model");
 }
 
 typedef struct user_file {
@@ -331,7 +331,7 @@ static void test_file_refusals(void **state)
     expect_user_file(file, &small, "tensor 'x0' is missing", "[N,3]");
     file = good;
     file.count = 3;
-    expect_user_file(file, &small, "tensor 'x1'", "no others");
+    expect_user_file(file, &small, "tensor 'x1'", "no other tensors");
     ls_data_need two = {.inputs = 2, .rank = {1, 1}, .shape = {{3}, {2}}};
     expect_user_file(good, &two, "tensor 'x1' is missing", "[N,2]");
     file.count = 4;

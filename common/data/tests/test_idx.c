@@ -145,10 +145,10 @@ static void test_damaged_gz(void **state)
     expect_broken(&wrong, "damaged (unknown compression method)");
     wrong = gz;
     add_bytes(&wrong, "x", 1);
-    expect_broken(&wrong, "has bytes after its gz stream");
+    expect_broken(&wrong, "has bytes after the end of its gzip stream");
     wrong = gz;
     add_bytes(&wrong, gz.data, gz.size);
-    expect_broken(&wrong, "has bytes after its gz stream");
+    expect_broken(&wrong, "has bytes after the end of its gzip stream");
 }
 
 static void test_not_a_file(void **state)

@@ -128,7 +128,7 @@ static void test_bf16(void **state)
     expect_refusal(status, LS_CODE_MISSING, path, "2 bytes are missing");
     ls_tensors_close(file);
     close(memory);
-    expect_broken("{" NARROW("x", "0", "12") "}", 3, "does not match");
+    expect_broken("{" NARROW("x", "0", "12") "}", 3, "do not agree");
     expect_broken("{" NARROW("x", "0", "6") "}", 2, "after its last tensor");
 }
 
@@ -198,13 +198,13 @@ static void test_broken_json(void **state)
     static char deep[3000];
     deep[0] = '{';
     memset(deep + 1, '[', sizeof deep - 2);
-    expect_broken(deep, 0, "does not parse");
+    expect_broken(deep, 0, "not valid JSON");
     expect_broken("[]", 0, "does not begin");
     expect_broken(" {}", 0, "does not begin");
     expect_broken("{", 0, "empty");
-    expect_broken("{ ", 0, "does not parse");
-    expect_broken("{} {}", 0, "does not parse");
-    expect_broken("{\"\xff\":1}", 0, "does not parse");
+    expect_broken("{ ", 0, "not valid JSON");
+    expect_broken("{} {}", 0, "not valid JSON");
+    expect_broken("{\"\xff\":1}", 0, "not valid JSON");
     expect_broken("{" ENTRY("a", "[1]", "0", "4") "," ENTRY("a", "[1]", "4", "8") "}", 2,
                   "duplicate");
     expect_broken("{\"__metadata__\":1}", 0, "__metadata__");
@@ -226,17 +226,17 @@ static void test_broken_shapes(void **state)
     expect_broken("{" ENTRY("a", "[4294967296,4294967296]", "0", "0") "}", 0, "out of range");
     expect_broken("{" ENTRY("a", "[4611686018427387904]", "0", "0") "}", 0, "out of range");
     expect_broken("{" ENTRY("a", "[1,1,1,1,1,1,1,1,1]", "0", "4") "}", 1, "rank is 9");
-    expect_broken("{" ENTRY("a", "[2]", "0", "4") "}", 1, "does not match");
-    expect_broken("{" ENTRY("a", "[1]", "0", "8") "}", 2, "does not match");
+    expect_broken("{" ENTRY("a", "[2]", "0", "4") "}", 1, "do not agree");
+    expect_broken("{" ENTRY("a", "[1]", "0", "8") "}", 2, "do not agree");
 }
 
 static void test_broken_ranges(void **state)
 {
     expect_broken("{" ENTRY("a", "[1]", "4", "0") "}", 1, "not a range");
     expect_broken("{" ENTRY("a", "[1]", "-4", "0") "}", 1, "not a range");
-    expect_broken("{" ENTRY("a", "[1]", "0", "4") "}", 0, "outside the file");
+    expect_broken("{" ENTRY("a", "[1]", "0", "4") "}", 0, "outside of the file");
     expect_broken("{" ENTRY("a", "[1]", "9223372036854775800", "9223372036854775804") "}", 1,
-                  "outside the file");
+                  "outside of the file");
     expect_broken("{" ENTRY("a", "[1]", "4", "8") "}", 2, "gap");
     expect_broken("{" ENTRY("a", "[2]", "0", "8") "," ENTRY("b", "[2]", "4", "12") "}", 3,
                   "overlaps");
@@ -305,16 +305,18 @@ static void test_shards(void **state)
         {INDEX("\"a\": \"one\", \"b\": \"two\""), NULL, 0, "one",
          "'c': the index does not list it"},
         {INDEX(BOTH), "{" ENTRY("a", "[2]", "0", "8") "," ENTRY("b", "[1]", "8", "12") "}", 3,
-         "two", "'a': is in this shard"},
-        {INDEX(BOTH), "{" ENTRY("a", "[1]", "0", "4") "}", 1, "two", "'a': is in this shard"},
-        {INDEX(BOTH), "{" ENTRY("b", "[3]", "0", "8") "}", 2, "two", "'b': its shape does not"},
+         "two", "'a': this tensor is in this shard"},
+        {INDEX(BOTH), "{" ENTRY("a", "[1]", "0", "4") "}", 1, "two",
+         "'a': this tensor is in this shard"},
+        {INDEX(BOTH), "{" ENTRY("b", "[3]", "0", "8") "}", 2, "two",
+         "'b': this tensor's shape and"},
         {INDEX("\"a\": \"one\", \"a\": \"two\""), NULL, 0, "index", "duplicate"},
         {INDEX("\"a\": \"../one\""), NULL, 0, "index", "not the name of a file in"},
         {INDEX("\"a\": 1"), NULL, 0, "index", "not the name of a file in"},
         {INDEX("\"a\": \"index\""), NULL, 0, "index", "longer than the file"},
-        {INDEX(""), NULL, 0, "index", "without a weight_map"},
-        {"{\"weight_map\": [\"one\"]}", NULL, 0, "index", "without a weight_map"},
-        {"{\"weight_map\": {\"one\"", NULL, 0, "index", "does not parse"},
+        {INDEX(""), NULL, 0, "index", "has no weight_map"},
+        {"{\"weight_map\": [\"one\"]}", NULL, 0, "index", "has no weight_map"},
+        {"{\"weight_map\": {\"one\"", NULL, 0, "index", "not valid JSON"},
     };
     static const char first[] =
         "{" ENTRY("a", "[2]", "0", "8") "," ENTRY("c", "[1]", "8", "12") "}";

@@ -168,14 +168,15 @@ static ls_status cpu_queue_copy(ls_queue *queue, void *to, const ls_device *to_d
                                 const void *from, const ls_device *from_device, size_t bytes)
 {
     if (to_device->info.name.kind != LS_DEVICE_CPU || from_device->info.name.kind != LS_DEVICE_CPU)
-        return ls_fail(LS_CODE_USAGE, "copy", queue->name,
-                       "a CPU queue copies between CPU devices; use the GPU's own queue");
+        return ls_fail(
+            LS_CODE_USAGE, "copy", queue->name,
+            "a CPU device's queue copies between CPU devices only; use a queue of the GPU");
     cpu_command command = {.kind = CPU_COPY, .to = to, .from = from, .bytes = bytes};
     if (bytes && ls_device_linked(from_device, to_device)) {
         if (queue->device->network != to_device->network)
             return ls_fail(LS_CODE_USAGE, "copy", queue->name,
-                           "crosses a simulated network that the queue's device is not part of; "
-                           "link this device, too");
+                           "this copy crosses a simulated network that the queue's device is not "
+                           "part of; link this device, too");
         command.kind = CPU_CARRY;
         command.from_port = (uint16_t)from_device->port;
         command.to_port = (uint16_t)to_device->port;

@@ -35,7 +35,8 @@ ls_status ls_cpu_program_begin(ls_queue *base)
     cpu_queue *queue = (cpu_queue *)base;
     if (queue->capture)
         return ls_fail(LS_CODE_USAGE, "program", base->name,
-                       "the queue is captured already; end the capture first");
+                       "a capture (ls_program_begin) has already begun on this queue; call "
+                       "ls_program_end first");
     cpu_program *program;
     LS_TRY(ls_allocate("program", &program, 1, sizeof *program));
     program->base.device = base->device;
@@ -72,8 +73,9 @@ ls_status ls_cpu_program_end(ls_queue *base, ls_program **out)
     cpu_queue *queue = (cpu_queue *)base;
     cpu_program *program = queue->capture;
     if (!program || queue->capture_list != 0)
-        return ls_fail(LS_CODE_USAGE, "program", base->name,
-                       "nothing is captured on this queue; begin a capture first");
+        return ls_fail(
+            LS_CODE_USAGE, "program", base->name,
+            "no capture has begun on this queue; call ls_program_begin before ls_program_end");
     const char *behind = left_behind(program);
     for (cpu_edge *edge = program->edges; edge; edge = edge->next)
         if (edge->event) /* from here on, waiting for it joins no capture */
@@ -96,8 +98,9 @@ ls_status ls_cpu_program_end(ls_queue *base, ls_program **out)
     if (behind) {
         ls_cpu_program_close(&program->base);
         return ls_fail(LS_CODE_USAGE, "program", behind,
-                       "the queue joined the capture, and the capture's first queue does not wait "
-                       "for it; record an event as its last operation and wait for this event");
+                       "this queue takes part in a capture, but the queue where the capture began "
+                       "does not wait for it at the end; record an event as this queue's last "
+                       "operation, and let the other queue wait for the event");
     }
     *out = &program->base;
     return LS_OK;
@@ -108,8 +111,9 @@ ls_status ls_cpu_program_launch(ls_program *base, uint64_t times)
     cpu_program *program = (cpu_program *)base;
     for (size_t i = 0; i < program->list_count; i++)
         if (program->lists[i].queue->capture)
-            return ls_fail(LS_CODE_USAGE, "program", program->lists[i].queue->base.name,
-                           "a program cannot be launched during a capture; end the capture first");
+            return ls_fail(
+                LS_CODE_USAGE, "program", program->lists[i].queue->base.name,
+                "ls_program_launch cannot be called during a capture; call ls_program_end first");
     for (size_t i = 0; i < program->list_count && times; i++) /* all lists are launched, or none */
         LS_TRY(ls_cpu_queue_reserve(program->lists[i].queue));
     for (size_t i = 0; i < program->list_count && times; i++) {
@@ -192,8 +196,8 @@ ls_status ls_cpu_queue_wait(ls_queue *base, ls_event *base_event)
             queue, &(cpu_command){.kind = CPU_WAIT, .event = event, .count = event->recorded});
     if (!event->capture || (queue->capture && queue->capture != event->capture))
         return ls_fail(LS_CODE_USAGE, "program", base->name,
-                       "waits for an event that was not recorded in its capture; record the "
-                       "event on a queue of the same capture");
+                       "this queue is being captured, but waits for an event that was not recorded "
+                       "in the capture; record the event on a queue of the same capture");
     if (!queue->capture)
         LS_TRY(join_capture(event->capture, queue));
     event->edge->waited = true;
@@ -204,13 +208,13 @@ ls_status ls_cpu_event_sync(ls_event *base)
 {
     cpu_event *event = (cpu_event *)base;
     if (event->capture)
-        return ls_fail(
-            LS_CODE_USAGE, "event", base->device->info.text,
-            "was recorded in a capture, for which the host cannot wait; --capture no works");
+        return ls_fail(LS_CODE_USAGE, "event", base->device->info.text,
+                       "this event was recorded in a capture, so the host cannot wait for it; use "
+                       "--capture no");
     LS_TRY(ls_cpu_await(base->device, &event->signal, event->recorded, true));
     if (!atomic_load_explicit(&event->failed, memory_order_relaxed))
         return LS_OK;
-    return ls_status_follows(
-        ls_fail(LS_CODE_MISSING, "event", base->device->info.text,
-                "was recorded on a queue that failed; the queue's own message names the reason"));
+    return ls_status_follows(ls_fail(LS_CODE_MISSING, "event", base->device->info.text,
+                                     "the queue that recorded this event has failed; the message "
+                                     "about that queue names the reason"));
 }

@@ -73,9 +73,9 @@ static ls_status wait_for_event(cpu_queue *queue, ls_signal *signal, const _Atom
     ls_signal_wait(signal, value, spins_of(queue));
     if (!atomic_load_explicit(failed, memory_order_relaxed) || queue->failed)
         return LS_OK;
-    return ls_status_follows(
-        ls_fail(LS_CODE_MISSING, "queue", queue->base.device->info.text,
-                "waits for a queue that failed; the queue's own message names the reason"));
+    return ls_status_follows(ls_fail(LS_CODE_MISSING, "queue", queue->base.device->info.text,
+                                     "this queue waits for another queue that has failed; the "
+                                     "message about that queue names the reason"));
 }
 
 static void run_nodes(cpu_queue *queue, const cpu_command *nodes, size_t count);
@@ -398,8 +398,9 @@ ls_status ls_cpu_queue_sync(ls_queue *base)
 {
     cpu_queue *queue = (cpu_queue *)base;
     if (queue->capture)
-        return ls_fail(LS_CODE_USAGE, "queue", base->name,
-                       "the host cannot wait for a queue that is captured; end the capture first");
+        return ls_fail(
+            LS_CODE_USAGE, "queue", base->name,
+            "the host cannot wait for a queue that is being captured; call ls_program_end first");
     return ls_cpu_queue_finish(queue, true);
 }
 

@@ -36,8 +36,8 @@ static ls_status open_file(cpu_device *device)
     struct rlimit limit;
     if (!getrlimit(RLIMIT_FSIZE, &limit) && limit.rlim_cur != RLIM_INFINITY)
         return ls_fail(LS_CODE_MISSING, "shared memory", device->base.info.text,
-                       "the limit on the size of files (ulimit -f) holds for shared memory, too; "
-                       "remove the limit, or use --allreduce halving-doubling");
+                       "the limit on the size of files (ulimit -f) applies to shared memory, too, "
+                       "and is too small; remove this limit, or use --allreduce halving-doubling");
     const int file = memfd_create("lockstep", MFD_CLOEXEC);
     if (file < 0)
         return fail_call(device, "memfd_create");

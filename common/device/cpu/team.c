@@ -51,17 +51,18 @@ enum { LEAST_STACK_BYTES = 128 << 10 };
 static ls_status refuse_team(int threads, int came)
 {
     char where[64];
-    const char *why = "is it called within a parallel region?";
+    const char *why = "do not call lockstep from an OpenMP parallel region";
     if (omp_get_thread_limit() < threads)
-        why = "unset OMP_THREAD_LIMIT, or take fewer cores per device";
+        why = "unset OMP_THREAD_LIMIT, or use fewer --cores-per-device";
     else if (omp_get_max_active_levels() < 1)
         why = "unset OMP_MAX_ACTIVE_LEVELS";
     else if (omp_get_dynamic())
         why = "unset OMP_DYNAMIC";
     else if (omp_get_max_threads() != threads)
-        why = "something called omp_set_num_threads on a device's thread";
+        why = "do not call omp_set_num_threads on a device's thread";
     snprintf(where, sizeof where, "team of %d threads", threads);
-    return ls_fail(LS_CODE_MISSING, "OpenMP", where, "only %d threads would work; %s", came, why);
+    return ls_fail(LS_CODE_MISSING, "OpenMP", where, "only %d of these threads would start; %s",
+                   came, why);
 }
 
 typedef struct team_call {
@@ -148,8 +149,8 @@ static void setup_part(void *context, int part, int parts)
 ls_status ls_team_refuse_thread(int error)
 {
     return ls_fail(LS_CODE_MISSING, "thread", NULL,
-                   "cannot be made: %s; raise the limit on threads (ulimit -u, the control group's "
-                   "pids.max) or memory (ulimit -v), or take fewer devices",
+                   "a thread cannot be created: %s; raise the limit on threads (ulimit -u, the "
+                   "control group's pids.max) or memory (ulimit -v), or use fewer --devices",
                    strerror(error));
 }
 
@@ -198,8 +199,8 @@ static ls_status check_stacks(int threads)
         snprintf(where, sizeof where, "stack of a thread of %zu KiB", bytes >> 10);
         if (bytes < LEAST_STACK_BYTES)
             return ls_fail(LS_CODE_MISSING, "OpenMP", where,
-                           "is too small; unset OMP_STACKSIZE and GOMP_STACKSIZE, and raise "
-                           "ulimit -s to %d KiB or more",
+                           "a thread's stack of this size is too small; unset OMP_STACKSIZE and "
+                           "GOMP_STACKSIZE, and raise ulimit -s to %d KiB or more",
                            LEAST_STACK_BYTES >> 10);
     }
     return LS_OK;

@@ -61,11 +61,11 @@ ls_status ls_cuda_fail(const char *where, const char *doing, cudaError_t error, 
                                        "it any more; start the command again",
                                        doing, cudaGetErrorString(error), cudaGetErrorName(error)));
     if (is_of_capture(error) && !remedy)
-        remedy = "--capture no runs the step uncaptured";
+        remedy = "use --capture no";
     if (error == cudaErrorMemoryAllocation && ask_memory(&available, &total) == cudaSuccess) {
         snprintf(memory, sizeof memory, "; %zu of its %zu bytes are free", available, total);
         if (!remedy)
-            remedy = "--memory growth or fraction=F, a smaller batch or more devices may fit";
+            remedy = "try --memory growth or fraction=F, a smaller batch or more devices";
     }
     return ls_fail(LS_CODE_MISSING, "gpu", where, "%s: %s (%s)%s%s%s", doing,
                    cudaGetErrorString(error), cudaGetErrorName(error), memory, remedy ? "; " : "",

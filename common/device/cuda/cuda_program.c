@@ -87,7 +87,9 @@ ls_status ls_cuda_program_begin(ls_queue *base)
 {
     cuda_queue *queue = (cuda_queue *)base;
     LS_TRY(ls_cuda_use(base->device));
-    LS_TRY(ls_cuda_not_capturing(queue, "the queue is captured already; end the capture first"));
+    LS_TRY(ls_cuda_not_capturing(
+        queue,
+        "a capture (ls_program_begin) has already begun on this queue; call ls_program_end first"));
     const uint64_t now_ns = ls_clock_ns();
     /* Other threads may allocate while this one captures. */
     LS_TRY(ls_cuda_check(base->device->info.text, "begin a capture",
@@ -100,12 +102,12 @@ ls_status ls_cuda_program_begin(ls_queue *base)
 static ls_status fail_capture(const cuda_queue *queue, const char *doing, cudaError_t error)
 {
     if (error != cudaErrorStreamCaptureUnjoined)
-        return ls_cuda_fail(queue->base.device->info.text, doing, error,
-                            "--capture no runs the step uncaptured");
+        return ls_cuda_fail(queue->base.device->info.text, doing, error, "use --capture no");
     cudaGetLastError();
     return ls_fail(LS_CODE_USAGE, "program", queue->base.name,
-                   "a queue joined the capture, and the capture's first queue does not wait for "
-                   "it; record an event as its last operation and wait for this event");
+                   "another queue takes part in this capture, but the queue where the capture "
+                   "began does not wait for it at the end; record an event as that queue's last "
+                   "operation, and wait for the event");
 }
 
 static ls_status instantiate(cuda_program *program, cudaGraph_t graph)
@@ -129,8 +131,9 @@ ls_status ls_cuda_program_end(ls_queue *base, ls_program **out)
     cuda_queue *queue = (cuda_queue *)base;
     cudaGraph_t graph = NULL;
     if (!queue->begun_ns)
-        return ls_fail(LS_CODE_USAGE, "program", base->name,
-                       "nothing is captured on this queue; begin a capture first");
+        return ls_fail(
+            LS_CODE_USAGE, "program", base->name,
+            "no capture has begun on this queue; call ls_program_begin before ls_program_end");
     LS_TRY(ls_cuda_use(base->device));
     const cudaError_t error = cudaStreamEndCapture(queue->stream, &graph);
     cuda_program *program = NULL;
@@ -158,7 +161,8 @@ ls_status ls_cuda_program_launch(ls_program *base, uint64_t times)
     const cuda_program *program = (const cuda_program *)base;
     LS_TRY(ls_cuda_use(base->device));
     LS_TRY(ls_cuda_not_capturing(
-        program->queue, "a program cannot be launched during a capture; end the capture first"));
+        program->queue,
+        "ls_program_launch cannot be called during a capture; call ls_program_end first"));
     for (uint64_t i = 0; i < times; i++) {
         LS_TRY(ls_cuda_await_replay(program->queue));
         LS_TRY(ls_cuda_check(base->device->info.text, "launch the program",

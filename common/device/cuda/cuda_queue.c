@@ -104,8 +104,8 @@ static ls_status explain_capture(const ls_queue *base, ls_status status)
     if (ls_status_is_final(status) || strstr(ls_status_text(status), remedy) ||
         !ls_cuda_queue_captured(base))
         return status;
-    ls_status outer = ls_fail(ls_status_code(status), NULL, NULL, "%s; %s runs the step uncaptured",
-                              ls_status_text(status), remedy);
+    ls_status outer =
+        ls_fail(ls_status_code(status), NULL, NULL, "%s; use %s", ls_status_text(status), remedy);
     ls_status_free(status);
     return outer;
 }
@@ -166,9 +166,9 @@ static ls_status pin_memory(void *memory, size_t bytes)
     char doing[96];
     snprintf(doing, sizeof doing, "pin %zu bytes, which copies to and from a GPU need", bytes);
     if (too_much_to_pin(bytes))
-        return ls_fail(LS_CODE_USAGE, "host memory", doing,
-                       "is more than half of this host's memory; --memory growth or fraction=0.3 "
-                       "works");
+        return ls_fail(
+            LS_CODE_USAGE, "host memory", doing,
+            "this needs more than half of the host's memory; use --memory growth or fraction=0.3");
     LS_TRY(exchange_mode("host memory", &mode));
     const cudaError_t error = cudaHostRegister(memory, bytes, cudaHostRegisterPortable);
     LS_TRY(exchange_mode("host memory", &mode));
@@ -205,7 +205,7 @@ ls_status ls_cuda_queue_copy(ls_queue *base, void *to, const ls_device *to_devic
     const int to_gpu = to_device->info.name.index, from_gpu = from_device->info.name.index;
     if (ls_device_linked(from_device, to_device))
         return ls_fail(LS_CODE_USAGE, "copy", base->name,
-                       "--link delays messages between CPU devices only; remove it");
+                       "--link delays messages between CPU devices only; remove --link");
     LS_TRY(ls_cuda_use(base->device));
     if (!bytes)
         return LS_OK;
@@ -273,15 +273,17 @@ static ls_status take_fault(cuda_queue *queue)
     case LS_CUDA_FAULT_NONE:
         return LS_OK;
     case LS_CUDA_FAULT_LABEL:
-        return ls_fail(LS_CODE_MISSING, "gpu", queue->base.device->info.text,
-                       "a label of the batch is not a class of the model; check the data set");
+        return ls_fail(
+            LS_CODE_MISSING, "gpu", queue->base.device->info.text,
+            "a label in the batch is not a class of the model; check the labels of the data set");
     case LS_CUDA_FAULT_TOKEN:
         return ls_fail(LS_CODE_MISSING, "gpu", queue->base.device->info.text,
-                       "a token of the batch is not one of the model's; check the data set");
+                       "a token in the batch is not one of the model's tokens; check the tokens of "
+                       "the data set");
     }
-    return ls_fail(
-        LS_CODE_MISSING, "gpu", queue->base.device->info.text,
-        "a kernel left an unknown fault code; the memory of the fault code was overwritten");
+    return ls_fail(LS_CODE_MISSING, "gpu", queue->base.device->info.text,
+                   "a kernel left an unknown fault code, so the memory of the fault code was "
+                   "overwritten; this is a bug of a kernel: run compute-sanitizer");
 }
 
 ls_status ls_cuda_queue_sync(ls_queue *base)
@@ -289,7 +291,8 @@ ls_status ls_cuda_queue_sync(ls_queue *base)
     cuda_queue *queue = (cuda_queue *)base;
     LS_TRY(ls_cuda_use(base->device));
     LS_TRY(ls_cuda_not_capturing(
-        queue, "the host cannot wait for a queue that is captured; end the capture first"));
+        queue,
+        "the host cannot wait for a queue that is being captured; call ls_program_end first"));
     LS_TRY(ls_cuda_await_stream(queue));
     return take_fault(queue);
 }

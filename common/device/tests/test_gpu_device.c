@@ -105,9 +105,9 @@ static void program_replays(void **state)
     const swap s = make_swap(f, 0, 7, 9);
     ls_program *program;
     must(ls_program_begin(f->queue[0]));
-    must_refuse(ls_program_begin(f->queue[0]), LS_CODE_USAGE, "captured already");
+    must_refuse(ls_program_begin(f->queue[0]), LS_CODE_USAGE, "has already begun");
     must_refuse(ls_queue_sync(f->queue[0]), LS_CODE_USAGE,
-                "cannot wait for a queue that is captured");
+                "cannot wait for a queue that is being captured");
     put_swap(f, 0, &s);
     must(ls_program_end(f->queue[0], &program));
     assert_int_equal(ls_program_describe(program).nodes, 3);
@@ -120,7 +120,7 @@ static void program_replays(void **state)
     assert_true(value_at(f->queue[0], s.a) == 9 && value_at(f->queue[0], s.b) == 7);
     ls_program_close(program);
     ls_program_close(NULL);
-    must_refuse(ls_program_end(f->queue[0], &program), LS_CODE_USAGE, "nothing is captured");
+    must_refuse(ls_program_end(f->queue[0], &program), LS_CODE_USAGE, "no capture has begun");
 }
 
 /* One program on two devices: the second joins through an event, and the first waits for it. */

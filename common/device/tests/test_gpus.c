@@ -19,9 +19,10 @@ static void missing_gpus_are_explained(void **state)
 {
     const char *none = "no CUDA-capable device is detected";
     check_answer((ls_gpu_answer){.error = "driver version is insufficient", .too_old = true}, "",
-                 "no driver");
-    check_answer((ls_gpu_answer){.driver = 12040, .error = "insufficient", .too_old = true},
-                 "CUDA 12.4", "driver too old: it knows CUDA 12.4, this build needs CUDA 13.0");
+                 "no GPU driver is installed");
+    check_answer(
+        (ls_gpu_answer){.driver = 12040, .error = "insufficient", .too_old = true}, "CUDA 12.4",
+        "the GPU driver is too old: it supports CUDA 12.4, but this build needs CUDA 13.0");
     check_answer((ls_gpu_answer){.driver = 13010, .error = none}, "CUDA 13.1",
                  "no GPU: no CUDA-capable device is detected");
     check_answer((ls_gpu_answer){.driver = 13000, .error = none, .visible = ""}, "CUDA 13.0",

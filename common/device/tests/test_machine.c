@@ -325,7 +325,8 @@ static void missing_gpu_says_why(void **state)
     ls_machine machine = made_up(0, 1);
     strcpy(machine.info.gpu, "no driver");
     check_resolve(&machine, "gpu:0", LS_CODE_MISSING,
-                  "device: gpu:0: does not exist here (no driver); devices are cpu:0, cpu:1");
+                  "device: gpu:0: this device does not exist on this machine (no driver); devices "
+                  "are cpu:0, cpu:1");
     check_resolve(&machine, "cpu:0", LS_CODE_OK, "cpu:0");
 }
 

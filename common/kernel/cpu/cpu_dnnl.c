@@ -13,8 +13,10 @@ ls_status ls_dnnl_check(dnnl_status_t status, const char *what)
 {
     if (status == dnnl_success)
         return LS_OK;
-    return ls_fail(status == dnnl_out_of_memory ? LS_CODE_MISSING : LS_CODE_CHECK, "oneDNN", what,
-                   "it failed with status %d; try another version of the library", (int)status);
+    return ls_fail(
+        status == dnnl_out_of_memory ? LS_CODE_MISSING : LS_CODE_CHECK, "oneDNN", what,
+        "this function of oneDNN failed with status %d; try another version of the library",
+        (int)status);
 }
 
 /* ---- What differs between oneDNN 2 and 3 --------------------------------------------------- */

@@ -57,8 +57,8 @@ ls_status ls_blas_check(const ls_blas *blas, cublasStatus_t status, const char *
 {
     if (status == CUBLAS_STATUS_SUCCESS)
         return LS_OK;
-    return ls_cuda_blame(
-        ls_fail(LS_CODE_MISSING, "cuBLASLt", what,
-                "it failed: %s; free memory of the GPU, or try another version of the library",
-                blas->call.cublasLtGetStatusString(status)));
+    return ls_cuda_blame(ls_fail(LS_CODE_MISSING, "cuBLASLt", what,
+                                 "this function of cuBLASLt failed: %s; free memory of the GPU, or "
+                                 "try another version of cuBLAS",
+                                 blas->call.cublasLtGetStatusString(status)));
 }

@@ -402,7 +402,7 @@ static void test_opening(void **state)
     ls_kernels *kernels = NULL;
     ls_status status = ls_kernels_open(f->device, LS_MATH_TF32, &kernels);
     assert_int_equal(ls_status_code(status), LS_CODE_USAGE);
-    assert_non_null(strstr(ls_status_text(status), "does not support tf32; use float32"));
+    assert_non_null(strstr(ls_status_text(status), "do not support tf32; use --math float32"));
     ls_status_free(status);
     must(ls_kernels_open(f->device, LS_MATH_FLOAT32, &kernels));
     assert_string_equal(kernels->table->name, "cpu");

@@ -66,15 +66,15 @@ ls_status ls_context_check(const ls_graph *g, int64_t places)
     for (int n = 0; n < g->count; n++)
         if (!takes_positions(&g->nodes[n]))
             return ls_fail(LS_CODE_USAGE, "strategy", "context-parallel",
-                           "divides the positions of sequences, and %s does not compute each "
-                           "position separately; use gpt",
+                           "context-parallel divides the positions of sequences, but the layer %s "
+                           "does not compute each position separately; use --model gpt",
                            ls_graph_node_name(g, n, name));
     for (int n = 0; n < g->count; n++) {
         const ls_node *node = &g->nodes[n];
         if (is(node, "attention") && places > node->options.units)
             return ls_fail(LS_CODE_USAGE, "option", "--devices",
-                           "each of the %lld places needs a head of %s, which has %lld; use at "
-                           "most %lld",
+                           "each of the %lld devices needs a head of the layer %s, which has only "
+                           "%lld heads; use at most %lld devices",
                            (long long)places, ls_graph_node_name(g, n, name),
                            (long long)node->options.units, (long long)node->options.units);
     }
@@ -82,8 +82,8 @@ ls_status ls_context_check(const ls_graph *g, int64_t places)
     if (2 * places > positions || places > LS_CONTEXT_PLACES)
         return ls_fail(
             LS_CODE_USAGE, "option", "--devices",
-            "each of %lld devices needs 2 blocks of positions, and a sequence has %lld positions; "
-            "use at most %lld devices",
+            "each of %lld devices needs 2 blocks of positions, but a sequence has only %lld "
+            "positions; use at most %lld devices",
             (long long)places, (long long)positions,
             (long long)(positions / 2 < LS_CONTEXT_PLACES ? positions / 2 : LS_CONTEXT_PLACES));
     return LS_OK;

@@ -160,8 +160,9 @@ static ls_status check_order(const ls_graph *whole, const int *place)
     return wrong == whole->count
                ? LS_OK
                : ls_fail(LS_CODE_USAGE, "placement", ls_graph_node_name(whole, wrong, name),
-                         "its output is used on several other devices, or on another device and "
-                         "then again on its own; place the nodes that use it on one device");
+                         "the output of this layer is used on several other devices, or on another "
+                         "device and then again on the layer's own; place the layers that use the "
+                         "output on one device");
 }
 
 /* ---- Building a part ------------------------------------------------------------------------- */
@@ -293,7 +294,7 @@ static ls_status build_part(builder *b)
     }
     if (!own)
         return ls_fail(LS_CODE_USAGE, "placement", "place",
-                       "device number %d has no node; name fewer devices, or place a node there",
+                       "device number %d has no layer; name fewer devices, or place a layer there",
                        b->number);
     return add_variables(b);
 }

@@ -79,8 +79,9 @@ ls_status ls_graph_split_check(const ls_graph *g, int64_t splits, const char *op
 {
     int pairs = 0;
     if (splits > LS_SPLITS)
-        return ls_fail(LS_CODE_USAGE, "option", option, "%lld slices are too many; at most %d",
-                       (long long)splits, (int)LS_SPLITS);
+        return ls_fail(LS_CODE_USAGE, "option", option,
+                       "%lld parts of a layer are too many; use at most %d", (long long)splits,
+                       (int)LS_SPLITS);
     for (int n = 0; n < g->count; n++) {
         pair p;
         char name[LS_NODE_NAME];
@@ -90,8 +91,8 @@ ls_status ls_graph_split_check(const ls_graph *g, int64_t splits, const char *op
         n = p.last;
         if (units_of(g, &p) < splits)
             return ls_fail(LS_CODE_USAGE, "option", option,
-                           "%s has %lld %s, which cannot be split into %lld; at most %lld can be "
-                           "used",
+                           "the layer %s has %lld %s, which cannot be split into %lld parts; use "
+                           "at most %lld parts",
                            ls_graph_node_name(g, p.first, name), (long long)units_of(g, &p),
                            p.heads ? "heads" : "columns", (long long)splits,
                            (long long)units_of(g, &p));
@@ -99,9 +100,9 @@ ls_status ls_graph_split_check(const ls_graph *g, int64_t splits, const char *op
     LS_TRY(ls_split_check_vocabulary(g, splits, option));
     return pairs ? LS_OK
                  : ls_fail(LS_CODE_USAGE, "option", option,
-                           "the model has no pair of dense layers that can be split (one after the "
-                           "other, with nothing but relu, gelu, dropout or attention between); use "
-                           "mlp, cifar10 or gpt");
+                           "the model has no pair of dense layers that can be split (with only "
+                           "relu, gelu, dropout or attention between the two); use --model mlp, "
+                           "cifar10 or gpt");
 }
 
 /* ---- Building the split graph ---------------------------------------------------------------- */

@@ -50,9 +50,8 @@ static ls_status check_blocks(const ls_graph *g, const ls_split_vocabulary *v)
     free(in_blocks);
     return whole < 0 ? LS_OK
                      : ls_fail(LS_CODE_USAGE, "option", "--tensor-parallel-sequence",
-                               "%s cannot be divided by positions; one embedding, pairs of dense "
-                               "layers, and positions, layer_norm, add and dropout with unshared "
-                               "variables after these can; remove it, or use gpt",
+                               "the layer %s cannot be divided by positions; remove "
+                               "--tensor-parallel-sequence, or use --model gpt",
                                ls_graph_node_name(g, whole, name));
 }
 
@@ -60,16 +59,16 @@ ls_status ls_graph_split_check_sequence(const ls_graph *g, int64_t splits)
 {
     ls_split_vocabulary v;
     if (!ls_split_find_vocabulary(g, &v))
-        return ls_fail(
-            LS_CODE_USAGE, "option", "--tensor-parallel-sequence",
-            "requires an embedding whose weight is shared only by the last dense layer, which has "
-            "no bias and precedes softmax_cross_entropy; remove it, or use gpt");
+        return ls_fail(LS_CODE_USAGE, "option", "--tensor-parallel-sequence",
+                       "requires an embedding that shares its weight with the last dense layer "
+                       "(without bias, before softmax_cross_entropy) and no other; remove "
+                       "--tensor-parallel-sequence, or use --model gpt");
     LS_TRY(check_blocks(g, &v));
     const int64_t T = g->nodes[v.embedding].shape.size[0];
     if (T < splits)
         return ls_fail(LS_CODE_USAGE, "option", "--tensor-parallel-sequence",
                        "%lld positions cannot be divided over %lld devices; use at most as many "
-                       "devices, or remove it",
+                       "devices as positions, or remove --tensor-parallel-sequence",
                        (long long)T, (long long)splits);
     return LS_OK;
 }

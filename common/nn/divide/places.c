@@ -160,8 +160,8 @@ ls_status ls_places_balance(const ls_graph *graph, int64_t places, int *out)
 
 /* ---- What the user names -------------------------------------------------------------------- */
 
-static const char plan_form[] = "a plan is NODE=DEVICE joined by commas, as in "
-                                "dense0=cpu:0,dense1=cpu:1";
+static const char plan_form[] =
+    "write NODE=DEVICE, separated by commas, as in dense0=cpu:0,dense1=cpu:1";
 
 static ls_status find_node(const ls_graph *graph, const char *name, int *out)
 {
@@ -176,7 +176,8 @@ static ls_status find_node(const ls_graph *graph, const char *name, int *out)
         }
         snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", *list ? ", " : "", one);
     }
-    return ls_fail(LS_CODE_USAGE, "placement", name, "no node of this name; nodes are %s", list);
+    return ls_fail(LS_CODE_USAGE, "placement", name, "no layer has this name; the layers are %s",
+                   list);
 }
 
 static ls_status find_place(const char *text, const ls_device_name *devices, int places, int *out)
@@ -193,7 +194,9 @@ static ls_status find_place(const char *text, const ls_device_name *devices, int
         snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", p ? ", " : "", one);
     }
     return ls_fail(LS_CODE_USAGE, "placement", text,
-                   "is not among the case's devices, which are %s; name it in --devices", list);
+                   "this device is not one of the case's devices, %s; add it to --devices, or name "
+                   "another device",
+                   list);
 }
 
 /* "NODE=DEVICE" */
@@ -203,11 +206,13 @@ static ls_status place_one(const ls_graph *graph, char *item, const ls_device_na
     int node, place;
     char *equals = strchr(item, '=');
     if (!equals || equals == item || !equals[1])
-        return ls_fail(LS_CODE_USAGE, "placement", item, "names no device; %s", plan_form);
+        return ls_fail(LS_CODE_USAGE, "placement", item, "the part '=DEVICE' is missing; %s",
+                       plan_form);
     *equals = 0;
     LS_TRY(find_node(graph, item, &node));
     if (out[node] >= 0)
-        return ls_fail(LS_CODE_USAGE, "placement", item, "is placed twice; name it once");
+        return ls_fail(LS_CODE_USAGE, "placement", item,
+                       "this layer is placed twice; name each layer once");
     LS_TRY(find_place(equals + 1, devices, places, &place));
     out[node] = place;
     return LS_OK;
@@ -224,7 +229,8 @@ static ls_status check_places(const ls_graph *graph, const ls_device_name *devic
             used |= out[n] == p && !is_input(graph, n);
         if (!used)
             return ls_fail(LS_CODE_USAGE, "placement", ls_device_name_text(&devices[p], text),
-                           "has no node; place one there, or remove it from --devices");
+                           "this device has no layer; place a layer there, or remove the device "
+                           "from --devices");
     }
     return LS_OK;
 }
@@ -239,8 +245,8 @@ static ls_status read_plan(const char *path, char **out)
     size_t used = 0;
     bool comment = false;
     if (!file)
-        return ls_fail(LS_CODE_USAGE, "placement", path, "names no device, and is not a file; %s",
-                       plan_form);
+        return ls_fail(LS_CODE_USAGE, "placement", path,
+                       "this text names no device and is not a file; %s", plan_form);
     for (int c = getc(file); c != EOF && used < MOST; c = getc(file)) {
         comment = c != '\n' && (comment || c == '#');
         if (c == '\n' && used && text[used - 1] != ',')
@@ -255,7 +261,7 @@ static ls_status read_plan(const char *path, char **out)
                        plan_form);
     if (!used || used == MOST)
         return ls_fail(LS_CODE_USAGE, "placement", path, "%s; %s",
-                       used ? "is longer than any plan" : "places no node", plan_form);
+                       used ? "this file is too long" : "this file places no layer", plan_form);
     if (text[used - 1] == ',')
         text[used - 1] = 0;
     return LS_OK;

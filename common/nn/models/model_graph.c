@@ -10,7 +10,7 @@ static ls_status build(const char *sizes, ls_model *model)
 {
     (void)model;
     return ls_fail(LS_CODE_USAGE, "model", "graph",
-                   "%s%s the library reads no files; ls_graph_add builds a graph",
+                   "%s%s the library reads no files; build a graph with ls_graph_add",
                    sizes ? sizes : "names no file", sizes ? ":" : ", and");
 }
 

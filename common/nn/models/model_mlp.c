@@ -26,7 +26,7 @@ static ls_status parse_sizes(const char *text, int64_t sizes[MLP_SIZES], int *co
         }
         if (!fits)
             return ls_fail(LS_CODE_USAGE, "model", text,
-                           "sizes of mlp are 2 to %d whole numbers from 1 to %lld joined by '-'; "
+                           "mlp takes 2 to %d sizes, whole numbers from 1 to %lld joined by '-'; "
                            "for example mlp:784-128-10",
                            MLP_SIZES, (long long)largest_size);
         (*count)++;

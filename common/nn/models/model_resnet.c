@@ -50,8 +50,8 @@ static ls_status build(const char *sizes, ls_model *model)
     if (sizes && (!ls_parse_integer(sizes, 8, most_layers, &layers) || layers % 6 != 2))
         return ls_fail(
             LS_CODE_USAGE, "model", "resnet",
-            "'%s' is not a number of layers; resnet:20, and any 6n + 2 from 8 to %lld, work", sizes,
-            (long long)most_layers);
+            "'%s' is not a possible number of layers; use 6n + 2 from 8 to %lld, as resnet:20",
+            sizes, (long long)most_layers);
     snprintf(model->name, sizeof model->name, "resnet:%lld", (long long)layers);
     model->need = (ls_data_need){.inputs = 1,
                                  .rank = {3},

@@ -273,11 +273,10 @@ static ls_status check_spread(const ls_step_plan *plan, const ls_spread *spread,
         if (plan->mesh.size[axis] == 1)
             continue;
         if (divided && spread->on[axis] == LS_WHOLE)
-            return ls_fail(
-                LS_CODE_USAGE, "strategy", plan->strategy->name,
-                "divides %s along an outer axis of the mesh, but not along an inner one; "
-                "divide them along the inner axis, too",
-                what);
+            return ls_fail(LS_CODE_USAGE, "strategy", plan->strategy->name,
+                           "the strategy divides %s along an outer axis of the mesh, but not along "
+                           "an inner one; let .spreads divide the inner axis, too",
+                           what);
         divided |= spread->on[axis] != LS_WHOLE;
     }
     return LS_OK;
@@ -291,10 +290,11 @@ static ls_status check_peers(const ls_step_plan *plan)
         const int count = ls_step_plan_peers(plan, r, peers);
         for (int i = 0, last = -1; i < count; last = peers[i++])
             if (peers[i] <= last || peers[i] == r || peers[i] >= plan->mesh.replicas)
-                return ls_fail(LS_CODE_USAGE, "strategy", plan->strategy->name,
-                               ".peers gives replica %d of %d the peer %d, and peers must be other "
-                               "replicas' numbers in ascending order",
-                               r, plan->mesh.replicas, peers[i]);
+                return ls_fail(
+                    LS_CODE_USAGE, "strategy", plan->strategy->name,
+                    "the strategy's function .peers gives replica %d of %d the peer %d, but peers "
+                    "must be other replicas' numbers in ascending order; correct .peers",
+                    r, plan->mesh.replicas, peers[i]);
     }
     return LS_OK;
 }

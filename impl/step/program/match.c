@@ -167,17 +167,17 @@ static ls_status judge(const play *p)
         const owed *o = owed_of(p, task);
         if (!p->done[t])
             return refuse(p, task,
-                          "cannot finish: the other members of this operation have another size "
-                          "or range, or another order of operations; describe the same operations "
-                          "in one order for every member");
+                          "cannot finish: the other members of this operation have another size, "
+                          "range or order of operations; let the strategy's build describe the "
+                          "same operations in one order for every member");
         if (o && (o->sends || o->receives))
             return refuse(p, task,
-                          "announces messages that do not follow this task; send or receive the "
-                          "complete shard");
+                          "announces messages that do not follow in this step; let the strategy's "
+                          "build call ls_message for the complete shard after ls_request");
         if (is_last(p, t) && strcmp(task->verb, "end") != 0)
             return refuse(p, task,
-                          "is this device's last task, but that must be the task named end; append "
-                          "it behind the strategy's tasks on each device");
+                          "is this device's last task, but the last one must be the task named "
+                          "end; let the strategy's build append no task behind that");
     }
     return LS_OK;
 }

@@ -281,8 +281,8 @@ ls_status ls_names_refuse_race(const ls_names *n, const ls_race *race)
     const bool whole = !fclose(out);
     if (!status)
         status = whole ? ls_fail(LS_CODE_CHECK, "race", NULL,
-                                 "%s, and neither waits for the other; each operation must declare "
-                                 "all that it touches",
+                                 "%s, but neither waits for the other (a race); let each operation "
+                                 "declare all memory that it reads or writes",
                                  text)
                        : ls_fail_memory("step", size);
     free(text);

@@ -55,8 +55,8 @@ static ls_status refuse(const span_check *c, const ls_access *access)
     const bool whole = !fclose(out);
     if (!status)
         status = whole ? ls_fail(LS_CODE_CHECK, "span", NULL,
-                                 "%s, which are not inside one allocation of its device; each "
-                                 "operation must declare no more than it touches",
+                                 "%s, which are not inside one allocation of its device; let each "
+                                 "operation declare only the memory that it reads or writes",
                                  text)
                        : ls_fail_memory("step", size);
     free(text);

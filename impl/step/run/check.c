@@ -234,7 +234,8 @@ static ls_status judge_uses(uses *all)
         const bool ends = i + 1 == all->count || all->items[i].op != all->items[i + 1].op;
         if (ends && appended > 1 && appended > acts)
             return ls_fail(LS_CODE_CHECK, "step", all->items[i].op->name,
-                           "is appended more often than it is run; append each operation once");
+                           "this operation is appended more often than it runs; let the strategy's "
+                           "build append each operation once");
     }
     return LS_OK;
 }

@@ -96,8 +96,9 @@ static ls_status refuse(const ls_variables *variables, size_t element, const cha
 {
     const ls_variable *v = ls_variables_holding(variables, element);
     return ls_fail(LS_CODE_CHECK, "owner", NULL,
-                   "%s element %zu is updated %s in a step, expected once", v->name,
-                   element - v->offset, how);
+                   "%s element %zu is updated %s in a step instead of once; let the strategy's "
+                   "build update each element on one member",
+                   v->name, element - v->offset, how);
 }
 
 /* In order, the updates of a copy are all its elements. */

@@ -127,9 +127,9 @@ int ls_holder(const ls_step *s)
 
 int ls_shadow(ls_step *s, int replica)
 {
-    const bool can =
-        ls_step_can(s, s->plan->all > s->plan->total, "ls_shadow",
-                    "needs shadow members, which exist only with --colocate-gradients no");
+    const bool can = ls_step_can(s, s->plan->all > s->plan->total, "ls_shadow",
+                                 "can be called only if the backward pass runs on another device "
+                                 "than the forward pass; use --colocate-gradients no");
     return can ? s->plan->total + replica : replica;
 }
 
@@ -158,8 +158,7 @@ ls_span ls_own(ls_step *s, int member, int i, ls_range range)
     ls_span span = ls_parameters(s, member, range);
     const ls_replica *r = ls_step_replica(s, member);
     if (ls_step_can(s, i < ls_step_job(s)->update.owned, "ls_own",
-                    "finds no such buffer: ls_strategy.owns and ls_job_update.owned say which "
-                    "there are") &&
+                    "finds no buffer of this name; declare the buffer in the strategy's .owns") &&
         r)
         span.memory =
             (char *)r->updated.own[i] + ((char *)span.memory - (char *)ls_replica_trained(r));

@@ -15,8 +15,8 @@ static bool can_copy(ls_step *s, ls_span to, ls_span from)
         return false;
     if (to.bytes != from.bytes || (to.bytes && (!to.memory || !from.memory)))
         ls_step_fail(s, ls_fail(LS_CODE_USAGE, "strategy", s->plan->strategy->name,
-                                "copies a span of %zu bytes to one of %zu%s; both must be in "
-                                "memory, and of one size",
+                                "the strategy's build copies a span of %zu bytes to one of %zu%s; "
+                                "give two spans of one size, both in memory",
                                 from.bytes, to.bytes,
                                 to.memory && from.memory ? "" : ", and one has no memory"));
     return !s->program->status;
@@ -62,10 +62,12 @@ void ls_combine(ls_step *s, const char *verb, ls_span to, const ls_combination *
 {
     const ls_replica *r = ls_step_replica(s, to.member);
     if (!r || !to.bytes ||
-        !ls_step_can(s,
-                     of->x.bytes == to.bytes && of->x.member == to.member &&
-                         (!of->y.memory || (of->y.bytes == to.bytes && of->y.member == to.member)),
-                     "ls_combine", "requires spans of the same size, in the memory of one member"))
+        !ls_step_can(
+            s,
+            of->x.bytes == to.bytes && of->x.member == to.member &&
+                (!of->y.memory || (of->y.bytes == to.bytes && of->y.member == to.member)),
+            "ls_combine",
+            "cannot combine these spans; give spans of the same size, in the memory of one member"))
         return;
     const ls_combine_args args = {.count = (int64_t)(to.bytes / r->kernels->table->real_bytes),
                                   .a = of->a,
@@ -132,7 +134,8 @@ void ls_add_up(ls_step *s, const int *members, int count)
     const int holder = ls_holder(s);
     size_t parts = 0, at = 0;
     if (!ls_step_can(s, holder >= 0, "ls_add_up",
-                     "cannot be called: the strategy's variables are not LS_HELD"))
+                     "cannot be called in this strategy, since no device holds the variables for "
+                     "others; set .variables to LS_HELD"))
         return;
     for (int i = 0; i < count; i++)
         parts += ls_sums(s, i);

@@ -52,7 +52,8 @@ static bool is_on(const ls_step *s, int n, int part)
 static bool can_pass(ls_step *s, const char *verb)
 {
     return ls_step_can(s, parts_of(s)->count, verb,
-                       "cannot be called: the job's mesh has no stages, slices or positions");
+                       "cannot be called in this strategy, since the job's mesh has no stages, "
+                       "slices or positions; set one of these in resolve");
 }
 
 static ls_status open_order(ls_step *s, const ls_schedule *schedule)

@@ -268,9 +268,9 @@ ls_status ls_cpu_bf16_product(ls_kernels *kernels, const ls_bf16_product_args *a
     const ls_dnnl_call call = {.device = kernels->device, .engine = cpu->engine};
     bf16_op *b;
     if (!kernels->multiplies_bf16)
-        return ls_fail(LS_CODE_MISSING, work->op, "oneDNN",
-                       "it has no products of bfloat16 for this processor; convert the factors to "
-                       "float32, and the product back");
+        return ls_fail(
+            LS_CODE_MISSING, work->op, "oneDNN",
+            "oneDNN has no products of bfloat16 for this processor; use --precision float32");
     LS_TRY(ls_allocate("bf16 product", &b, 1, sizeof *b));
     *b = (bf16_op){.op = {.run = run, .destroy = destroy},
                    .name = "bf16_product.none",

@@ -6,7 +6,7 @@ ls_status ls_dnn_find(cuda_kernels *cuda)
 {
     if (cuda->base.convolution == LS_CONVOLUTION_CUDNN)
         return ls_fail(LS_CODE_MISSING, "cuDNN", ls_device_describe(cuda->base.device)->text,
-                       "it is not in this build; --convolution auto or own works");
+                       "cuDNN is not in this build; use --convolution auto or own");
     cuda->dnn_absent = true;
     return LS_OK;
 }

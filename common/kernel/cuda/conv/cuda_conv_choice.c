@@ -68,7 +68,7 @@ static ls_status insist(const ls_kernels *kernels, const ls_conv_shape *s, const
              "%" PRId64 "x%" PRId64 "x%" PRId64 " to %" PRId64 "x%" PRId64 "x%" PRId64,
              w->in_height, w->in_width, s->channels, w->out_height, w->out_width, s->outputs);
     return ls_fail(LS_CODE_MISSING, "cuDNN", shape,
-                   "it has no convolution for this, since %s; --convolution auto or own works",
+                   "cuDNN cannot compute this convolution, since %s; use --convolution auto or own",
                    why);
 }
 

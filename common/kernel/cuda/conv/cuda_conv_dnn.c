@@ -371,7 +371,7 @@ static ls_status prepare(dnn_conv *c, cuda_kernels *cuda, const char **why)
     if (!ls_dnn_unsupported(a.status))
         return give_way(cuda, a.status, ls_cuda_blame(ls_dnn_check(c->dnn, a.status, c->op.name)),
                         why);
-    *why = "the requested algorithm does not support it";
+    *why = "the requested algorithm does not support this shape";
     return LS_OK;
 }
 

@@ -26,8 +26,8 @@ ls_status ls_dnn_load(ls_dnn *out, bool *absent)
         .name = "cuDNN",
         .file = "libcudnn.so." VALUE_OF(CUDNN_MAJOR),
         .folder = LS_CUDNN_FOLDER,
-        .remedy = "install cuDNN " VALUE_OF(CUDNN_MAJOR) ", name its folder in LD_LIBRARY_PATH, or "
-                                                         "give --convolution own",
+        .remedy = "install cuDNN " VALUE_OF(
+            CUDNN_MAJOR) ", name its folder in LD_LIBRARY_PATH, or use --convolution own",
         .major = CUDNN_MAJOR,
         .find_major = version_major,
         .symbols = symbols};
@@ -64,8 +64,8 @@ ls_status ls_dnn_check(const ls_dnn *dnn, cudnnStatus_t status, const char *what
         return LS_OK;
     dnn->call.cudnnGetLastErrorString(more, sizeof more);
     return ls_fail(LS_CODE_MISSING, "cuDNN", what,
-                   "it failed: %s (%s); free memory of the GPU, try another version of the "
-                   "library, or give --convolution own",
+                   "this function of cuDNN failed: %s (%s); free memory of the GPU, try another "
+                   "version of cuDNN, or use --convolution own",
                    dnn->call.cudnnGetErrorString(status), *more ? more : "no details");
 }
 

@@ -412,8 +412,8 @@ ls_status ls_product_choose(ls_cuda_product *p)
     }
     snprintf(shape, sizeof shape, "%" PRId64 "x%" PRId64 "x%" PRId64, g->m, g->n, g->k);
     return ls_fail(LS_CODE_MISSING, "cuBLASLt", shape,
-                   "no algorithm that does not split the sums of this product runs (%s); try "
-                   "another version of the library",
+                   "cuBLASLt has no algorithm for this product that sums in one piece (%s); try "
+                   "another version of cuBLAS",
                    p->blas->call.cublasLtGetStatusString(list.status));
 }
 

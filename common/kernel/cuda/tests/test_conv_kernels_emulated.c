@@ -321,7 +321,8 @@ static void test_broken(void **state)
         f->cpu->convolution = insist ? LS_CONVOLUTION_CUDNN : LS_CONVOLUTION_AUTO;
         made_up->version = 8907;
         refuses(f, &conv_shapes[6], 1,
-                "cuDNN: libcudnn.so.9: has version 8, this build is for version 9; install");
+                "cuDNN: libcudnn.so.9: this library has version 8, but this build is for version "
+                "9; install");
         made_up->version = CUDNN_VERSION;
         made_up->fail = "cudnnCreate";
         made_up->failure = CUDNN_STATUS_NOT_INITIALIZED;

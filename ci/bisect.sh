@@ -37,12 +37,12 @@ fi
 script=$(realpath "$0")
 [ $# -ge 2 ] || { say "usage: ci/bisect.sh GOOD BAD [--build COMMAND] [OPTIONS]; --help says more"; exit 2; }
 for name in "$1" "$2"; do
-  git rev-parse -q --verify "$name^{commit}" >/dev/null || { say "$name: no such commit"; exit 3; }
+  git rev-parse -q --verify "$name^{commit}" >/dev/null || { say "$name: there is no such commit; name another"; exit 3; }
 done
 good=$(git rev-parse "$1^{commit}") bad=$(git rev-parse "$2^{commit}")
 shift 2
 if [ "$good" = "$bad" ] || ! git merge-base --is-ancestor "$good" "$bad"; then
-  say "$bad is not a commit after $good"
+  say "$bad is not a commit after $good; give GOOD first, then BAD"
   exit 2
 fi
 build='cmake --preset release -DLOCKSTEP_TESTS=OFF && cmake --build --preset release --target lockstep'
@@ -61,13 +61,13 @@ export top folder build lockstep # for `try`, which git runs
 git worktree add -q --detach "$folder/good" "$good"
 git worktree add -q --detach "$folder/new" "$bad"
 cd "$folder/good"
-sh -c "$build" >"$folder/build.log" 2>&1 || { tail -n 5 "$folder/build.log" >&2; say "$good does not build"; exit 3; }
+sh -c "$build" >"$folder/build.log" 2>&1 || { tail -n 5 "$folder/build.log" >&2; say "$good does not build; the lines above say why"; exit 3; }
 cd "$folder/new"
 code=0
 try "$@" >&2 || code=$?
 case $code in
 0) echo "$bad is neither slower nor worse than $good"; exit 0 ;;
-125) [ -x build/lockstep ] || { say "$bad does not build"; exit 3; }
+125) [ -x build/lockstep ] || { say "$bad does not build; the lines above say why"; exit 3; }
      echo "whether $bad is slower than $good cannot be told"; exit 4 ;;
 255) exit 2 ;;
 esac

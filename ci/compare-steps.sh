@@ -25,14 +25,14 @@ while [ $# -gt 0 ]; do
   *) program=$from/$1 && shift ;;
   esac
 done
-[ -x "$program" ] || { echo "no program $program; cmake --preset release && cmake --build --preset release" >&2; exit 2; }
+[ -x "$program" ] || { echo "ci/compare-steps.sh: $program: there is no such program; build it with cmake --preset release && cmake --build --preset release" >&2; exit 2; }
 mkdir -p build/compare
 if [ -f "$from/$base" ] && [ -x "$from/$base" ]; then
   before=$from/$base
 elif [ -f "$base" ] && [ -x "$base" ]; then # an absolute path
   before=$base
 else
-  commit=$(git rev-parse --verify --quiet "$base^{commit}") || { echo "no commit $base" >&2; exit 2; }
+  commit=$(git rev-parse --verify --quiet "$base^{commit}") || { echo "ci/compare-steps.sh: $base: there is no such commit; name another with --base" >&2; exit 2; }
   tree=build/compare/$commit
   before=$tree/build/lockstep
   [ -e "$tree/CMakeLists.txt" ] || { git worktree prune && git worktree add --force --detach "$tree" "$commit"; } >&2
@@ -42,6 +42,6 @@ else
     cd "$tree"
     [ -e build/build.ninja ] || cmake --preset release -DLOCKSTEP_TESTS=OFF "${launcher[@]}"
     nice cmake --build --preset release --target lockstep
-  ) >build/compare/build.log 2>&1 || { tail -n 20 build/compare/build.log >&2; echo "$base cannot be built" >&2; exit 3; }
+  ) >build/compare/build.log 2>&1 || { tail -n 20 build/compare/build.log >&2; echo "ci/compare-steps.sh: $base: this commit cannot be built; the lines above say why" >&2; exit 3; }
 fi
 exec python3 -B ci/compare_steps.py "${options[@]}" "$before" "$program"

@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 folder=${1:-build/docs}
 ci/check-links.py
 if ! command -v doxygen >/dev/null; then
-  echo "ci/docs.sh: doxygen: not installed; apt-get install doxygen" >&2
+  echo "ci/docs.sh: doxygen is not installed; apt-get install doxygen" >&2
   exit 3
 fi
 mkdir -p "$folder"

@@ -11,7 +11,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 seconds=${1:-${FUZZ_SECONDS:-60}}
 if ! [[ $seconds =~ ^[1-9][0-9]{0,5}$ ]]; then
-    echo "fuzz.sh: '$seconds' is not a number of seconds; a whole number from 1 works" >&2
+    echo "fuzz.sh: '$seconds' is not a number of seconds; use a whole number of 1 or more" >&2
     exit 2
 fi
 only=${2:-}

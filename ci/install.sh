@@ -31,7 +31,7 @@ for package in "${packages[@]}"; do [ -n "${installed[$package]:-}" ] || missing
 run=()
 if [ "$(id -u)" -ne 0 ]; then
   command -v sudo >/dev/null || {
-    echo "ci/install.sh: packages: ${missing[*]}: missing, and neither root nor sudo is here; install them first" >&2
+    echo "ci/install.sh: packages: ${missing[*]}: these packages are missing, and without root or sudo they cannot be installed; ask an administrator to install them" >&2
     exit 3
   }
   run=(sudo)
@@ -42,7 +42,7 @@ log=$(mktemp)
 if ! { "${run[@]}" apt-get update -qq && "${run[@]}" env DEBIAN_FRONTEND=noninteractive \
   apt-get install -y -qq --no-install-recommends "${missing[@]}"; } >"$log" 2>&1; then
   tail -n 20 "$log" >&2
-  echo "ci/install.sh: apt-get: failed for ${missing[*]}; the lines above say why" >&2
+  echo "ci/install.sh: apt-get: apt-get could not install ${missing[*]}; the lines above say why" >&2
   exit 3
 fi
 rm -f "$log"

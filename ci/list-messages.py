@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Prints every refusal, failure and warning as a user reads it, with file and line; fails if one has words that a
+"""Prints every refusal, failure and warning whole, as a user reads it, with file and line; fails if one has words that a
 stranger does not understand.
 
 list-messages.py: the texts given to ls_fail, to what logs or notes a sentence, and to functions that relay such a text;
@@ -21,9 +21,12 @@ UNCLEAR = re.compile(
 # Functions that print a text, or make one to be printed: positions of the parts that are joined by ": ".
 ROOTS = {"ls_fail": [1, 2, 3], "ls_log_line": [2], "ls_log_stderr": [0], "ls_gate_wrong": [1], "note": [1],
          "set_error": [1]}
-# Sentences that are kept, to be a part of a text.
-KEPT = re.compile(r"\b(?:(?:why|reason|hint|remedy|note|problem)\s*=|return(?= [^;(]*\"[^;]* [^;]*;)"
-                  r"|snprintf\((?:[\w.>-]*(?:why|reason|line|dead|heard|wrong)\b)[^\"]*,)([^;={}]*\"[^;]*);")
+# What stands before a text that is not a line on standard error.
+FRAMES = {"ls_gate_wrong": "(reason of a failed row) ", "note": "(note of a row) "}
+# Texts that a variable keeps, or a function returns, to be a part of a message.
+KEPT = re.compile(r"\b(?:(why|reason|hint|remedy|note|problem)\s*=|return(?= [^;(]*\"[^;]* [^;]*;)"
+                  r"|snprintf\(([\w.>-]*\b(?:why|reason|line|dead|heard|wrong))\b[^\"]*,)([^;={}]*\"[^;]*);")
+FUNCTION = re.compile(r"^(?!extern)[a-z][\w *]*?\b(\w+)\(", re.M)
 LITERAL = re.compile(r'"((?:[^"\\]|\\.)*)"')
 SPEC = re.compile(r"%[-+ #0]*(?:\d+|\*)?(?:\.(?:\d+|\*))?(?:hh|ll|[hljzt])?[diouxXeEfgGcsp]")
 
@@ -93,15 +96,37 @@ def printed(name, given, known):
     return re.sub(r"<(\w+)>", fill, template)
 
 
-def messages_of(path, text, known):
+def kept_of(text):
+    """Texts that are kept or returned: line, pattern of the place in a message that they fill, text."""
+    for kept in re.finditer(KEPT, text):
+        name = kept[1] or kept[2] and re.split(r"\W", kept[2])[-1]
+        if not name:
+            function = [head[1] for head in re.finditer(FUNCTION, text[:kept.start()])][-1]
+            name = function + r"\([^<>]*\)"
+            assigned = re.search(r"\b(\w+) = [^;]*\b" + function + r"\(", text)
+            name += "|" + assigned[1] if assigned else ""
+        first = arguments(kept[3] + ")", 0)[0]
+        joined = [shown(first, [])] if re.fullmatch(r'"[^?%]*"', first) and not kept[2] else []
+        for words in joined or LITERAL.findall(re.sub(r'"\s*"', "", kept[3])):
+            if " " in words.strip():
+                line = text.count("\n", 0, kept.start()) + 1
+                yield line, rf"<(?:[^<>|]*\W)?(?:{name})(?: \? [^<>]*)?>", SPEC.sub("<..>", words)
+
+
+def messages_of(text, known, elsewhere=()):
+    """Whole messages; a text that a variable keeps takes its place in a message of the file, else elsewhere."""
+    whole, filled = [], set()
     for call in re.finditer(r"\b(" + "|".join(known) + r")\s*\(", text):
         given = arguments(text, call.end())
         if not re.search(r"\bconst char \*", " ".join(given)) and any('"' in each for each in given):
-            yield text.count("\n", 0, call.start()) + 1, printed(call[1], given, known)
-    for kept in re.finditer(KEPT, text):
-        for words in LITERAL.findall(re.sub(r'"\s*"', "", kept[1])):
-            if " " in words.strip():
-                yield text.count("\n", 0, kept.start()) + 1, "... " + words
+            message = printed(call[1], given, known)
+            whole.append((text.count("\n", 0, call.start()) + 1, FRAMES.get(call[1], "lockstep: ") + message))
+    for line, place, words in kept_of(text):
+        holds = [message for message in whole if re.search(place, message[1])]
+        filled.update(holds[:1])
+        holds = holds or [message for message in elsewhere if "VALUE_OF" in words and re.search(place, message[1])]
+        yield line, re.sub(place, lambda _: words, holds[0][1], count=1) if holds else f"(part of a message) {words}"
+    yield from (message for message in whole if message not in filled)
 
 
 def main():
@@ -112,13 +137,14 @@ def main():
     everywhere, unclear = dict(ROOTS), 0
     for text in texts.values():
         everywhere.update({name: relay for name, relay in relays_of(text, ROOTS).items() if name.startswith("ls_")})
+    remedies = list(messages_of(texts["common/base/dynamic.c"], everywhere))
     for path, text in texts.items():
         if path.endswith(".sh"):
             found = [(text.count("\n", 0, echo.start()) + 1, echo[1])
                      for echo in re.finditer(r'\becho "((?:[^"\\]|\\.)*)" >&2', text)]
         else:
             known = {**everywhere, **relays_of(text, everywhere)}
-            found = list(messages_of(path, text, known))
+            found = list(messages_of(text, known, remedies))
         for line, message in sorted(found):
             print(f"{path}:{line}: {message}")
             if UNCLEAR.search(message):

@@ -28,7 +28,7 @@ if [ "${1:-}" = --rate ]; then
     rate=${2:-}
     shift 2
 fi
-[ $# -ge 2 ] && [[ $1 =~ ^[1-9][0-9]?$ ]] || { echo "netns: HOSTS COMMAND: missing; ci/netns.sh 2 COMMAND..." >&2; exit 2; }
+[ $# -ge 2 ] && [[ $1 =~ ^[1-9][0-9]?$ ]] || { echo "ci/netns.sh: the number of hosts, or the command, is missing; use ci/netns.sh 2 COMMAND..." >&2; exit 2; }
 hosts=$1
 shift
 [ "$(id -u)" -eq 0 ] || skip "network namespaces need root"

@@ -52,7 +52,7 @@ plant() {
       inside = 0; planted = 1
     }
     END { exit !planted }' "$2" >"$tree/planted" ||
-    { echo "ci/plant-slowdowns.sh: $2 has no $3 any more" >&2; exit 3; }
+    { echo "ci/plant-slowdowns.sh: $2 does not have the text $3 any more; correct the table in this script" >&2; exit 3; }
   cp "$tree/planted" "$2"
   make_program "$1"
   git checkout -q "$2"
@@ -65,6 +65,6 @@ plant host common/kernel/cpu/elements/cpu_batch.c run_indices --model mlp
 if wanted flag; then
   sed -i 's/^set(CMAKE_C_FLAGS_RELEASE "-O3")$/set(CMAKE_C_FLAGS_RELEASE "-O0")/' CMakeLists.txt
   make_program flag
-  ! cmp -s "$folder/flag" "$folder/base" || { echo "ci/plant-slowdowns.sh: -O0 makes the same program" >&2; exit 3; }
+  ! cmp -s "$folder/flag" "$folder/base" || { echo "ci/plant-slowdowns.sh: compiling with -O0 makes the same program, so nothing is slower; check the compiler's options" >&2; exit 3; }
 fi
 ls "$folder"

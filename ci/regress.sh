@@ -36,7 +36,7 @@ build=${LOCKSTEP_BUILD:-$configure && cmake --build --preset release --target lo
 read -ra options <<<"${LOCKSTEP_REGRESS:---plan bench/plans/ci.yaml --threshold 5%}"
 counts='(^| )--instructions( --|[ =]yes( |$)|$)'
 if [[ "${options[*]}" =~ $counts ]] && ! command -v valgrind >/dev/null; then
-  echo "ci/regress.sh: --instructions: valgrind, which counts them, is not here; install valgrind, or remove it" >&2
+  echo "ci/regress.sh: --instructions: valgrind, which counts instructions, is not installed; install valgrind, or remove --instructions" >&2
   exit 3
 fi
 mkdir -p "$out"
@@ -100,7 +100,7 @@ intended=$(git diff "$base" HEAD -- results/baselines | sed -n 's/^+.*"label": *
 status=0
 { "$lockstep" regress "$old" "./$program" "${options[@]}" --progress yes --results "$out/rows.db" \
   --format md,json,junit,github --out "$out/report" 2>&1 >&3 | tee "$folder/err" >&2; } 3>&1 || status=$?
-if [ "$status" -eq 3 ] && grep -q 'perhaps since it is too old for one' "$folder/err"; then
+if [ "$status" -eq 3 ] && grep -q 'perhaps it is too old for one' "$folder/err"; then
   nothing "the base, ${base:0:12}, is too old for an option: $(sed 's/.*too old for one: //' "$folder/err")"
 fi
 [ -f "$out/report.md" ] ||

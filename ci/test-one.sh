@@ -23,7 +23,7 @@ log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 if ! cmake --preset release "${options[@]}" >"$log" 2>&1; then # finds new tests, too
   tail -n 20 "$log" >&2
-  echo "test-one.sh: build/ cannot be configured with tests, as said above; ci/install.sh test installs what they need" >&2
+  echo "test-one.sh: build/ cannot be configured with tests (see the lines above); run ci/install.sh test, which installs what they need" >&2
   exit 3
 fi
 if [ -f "$area" ]; then

@@ -384,11 +384,13 @@ static ls_status read_training(reading *r, struct fy_node *root)
     }
     const char *rate = ls_yaml_member_text(file, root, "lr");
     if (rate && (!ls_parse_real(rate, &out->family.default_rate) || out->family.default_rate <= 0))
-        return ls_yaml_refuse(file, "lr: '%.40s' is not a number above 0", rate);
+        return ls_yaml_refuse(file, "lr: '%.40s' is not a learning rate; give a number above 0",
+                              rate);
     const char *batch = ls_yaml_member_text(file, root, "batch");
     if (batch && !ls_parse_integer(batch, 1, INT32_MAX, &out->family.default_batch))
-        return ls_yaml_refuse(file, "batch: '%.40s' is not a whole number from 1 to %d", batch,
-                              INT32_MAX);
+        return ls_yaml_refuse(
+            file, "batch: '%.40s' is not a batch size; give a whole number from 1 to %d", batch,
+            INT32_MAX);
     return LS_OK;
 }
 

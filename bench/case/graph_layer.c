@@ -178,7 +178,8 @@ ls_status ls_graph_layer_read(ls_yaml_file *file, const ls_layer *layer, struct 
     links->with = text;
     return layer->inputs == 2 && text
                ? LS_OK
-               : ls_yaml_refuse(file, "%s takes no options here", layer->name);
+               : ls_yaml_refuse(file, "the layer %s takes no options here; write only its name",
+                                layer->name);
 }
 
 ls_status ls_graph_shape_read(ls_yaml_file *file, struct fy_node *node, ls_shape *out)
@@ -193,8 +194,13 @@ ls_status ls_graph_shape_read(ls_yaml_file *file, struct fy_node *node, ls_shape
         int64_t size;
         LS_TRY(read_whole(file, one, "size", &size));
         if (out->rank == LS_SHAPE_RANK)
-            return ls_yaml_refuse(file, "more than %d axes", LS_SHAPE_RANK);
+            return ls_yaml_refuse(
+                file, "an input has more than %d axes; use fewer, as in input: [28, 28, 1]",
+                LS_SHAPE_RANK);
         out->size[out->rank] = size;
     }
-    return out->rank ? LS_OK : ls_yaml_refuse(file, "the list of sizes is empty");
+    return out->rank
+               ? LS_OK
+               : ls_yaml_refuse(
+                     file, "the list of sizes is empty; give 1 to 3 sizes, as in input: [784]");
 }

@@ -175,8 +175,8 @@ static ls_status check_alike(const ls_plan_of_case *plan, const char *option)
         return LS_OK;
     return ls_fail(
         LS_CODE_USAGE, "option", option,
-        "cannot be used with --strategy %s%s, whose replicas differ; use a synchronous strategy, "
-        "or --save and --load",
+        "cannot be used with --strategy %s%s, since its replicas differ; use a synchronous "
+        "strategy, or --save and --load",
         plan->strategy->name,
         ls_strategy_alone(plan->strategy) ? "" : " and this --ps-mode or --ps-backup-workers");
 }
@@ -246,8 +246,8 @@ static void tell_reduction(const ls_workplace *workplace, const ls_plan_of_case 
         value_text(json_object_get(saved, members[i]), stored);
         if (strcmp(current, stored) != 0 && workplace->request->processes->rank == 0)
             ls_log_line(&workplace->request->log, LS_LOG_NORMAL,
-                        "checkpoint: %s: %s was %s and is %s here, so bits differ from a run "
-                        "without interruption",
+                        "checkpoint: %s: %s was %s in the checkpoint and is %s in this run, so the "
+                        "results have other bits than a run without interruption",
                         checkpoint->folder, members[i], stored, current);
     }
 }
@@ -260,8 +260,8 @@ static ls_status check_position(const ls_job *job, const ls_checkpoint *checkpoi
     if ((uint64_t)json_integer_value(position) == samples)
         return LS_OK;
     return ls_fail(LS_CODE_MISSING, "checkpoint", checkpoint->path,
-                   "it says that %lld samples were read, but %llu steps of this case read %llu; "
-                   "use an intact checkpoint, for instance an older one",
+                   "the checkpoint says that %lld samples were read, but %llu steps of this case "
+                   "read %llu samples; use an intact checkpoint, for instance an older one",
                    (long long)json_integer_value(position), (unsigned long long)checkpoint->step,
                    (unsigned long long)samples);
 }

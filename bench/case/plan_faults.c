@@ -67,8 +67,8 @@ static ls_status check_delay(const ls_workplace *workplace, ls_plan_of_case *pla
     if (job->faults.delay_replica < 0)
         return ls_fail(
             LS_CODE_USAGE, "option", where,
-            "rank %d is a server, and only a worker can be delayed; give a rank from %d to %d",
-            rank, job->ps.servers, ranks - 1);
+            "rank %d is a server, but only workers can be delayed; name a rank from %d to %d", rank,
+            job->ps.servers, ranks - 1);
     return LS_OK;
 }
 

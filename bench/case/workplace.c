@@ -169,7 +169,8 @@ static ls_status check_tested(const ls_plan_of_case *plan)
     if ((!target && plan->config->eval_samples <= 0) || ls_plan_tests(plan))
         return LS_OK;
     return ls_fail(LS_CODE_USAGE, "option", target ? "--target" : "--eval-samples",
-                   "accuracy needs a test set with classes, and %s with %s data has none; use %s",
+                   "accuracy needs a test set with classes, but --model %s with --data %s has no "
+                   "classes; use %s",
                    plan->model->name, plan->data->name, target ? "loss=VALUE" : "auto");
 }
 
@@ -231,14 +232,14 @@ static ls_status check_kernels(const ls_plan_of_case *plan)
         const ls_kernel_table *table = ls_kernel_table_default(device->kind);
         if (table && c->math == LS_MATH_TF32 && !table->tf32)
             return ls_fail(LS_CODE_USAGE, "option --math", ls_math_words[c->math],
-                           "works on GPUs only, and %s is a CPU device; use float32",
+                           "works on GPUs only, but %s is a CPU device; use --math float32",
                            ls_device_name_text(device, text));
         if (table)
             LS_TRY(ls_kernel_math_check(table, c->math));
         if (c->convolution != LS_CONVOLUTION_AUTO && device->kind != LS_DEVICE_GPU)
             return ls_fail(LS_CODE_USAGE, "option --convolution",
                            ls_convolution_words[c->convolution],
-                           "works on GPUs only, and %s is a CPU device; use auto",
+                           "works on GPUs only, but %s is a CPU device; use --convolution auto",
                            ls_device_name_text(device, text));
     }
     return LS_OK;

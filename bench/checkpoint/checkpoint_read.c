@@ -148,7 +148,8 @@ static ls_status check_tensor(reading *r, const char *name, const json_t *tensor
     const ls_variable *v;
     int array;
     if (!find_tensor(r, name, &array, &v))
-        return ls_checkpoint_broken(path, name, "this model and its optimizer have no such tensor");
+        return ls_checkpoint_broken(path, name,
+                                    "the model and its optimizer have no tensor of this name");
     bool fits = json_is_array(shape) && json_array_size(shape) == (size_t)v->rank;
     for (int i = 0; i < v->rank && fits; i++)
         fits = json_integer_value(json_array_get(shape, (size_t)i)) == v->shape[i];

@@ -67,10 +67,10 @@ static ls_status check_chunks(const ls_job *job, const ls_model *model, int64_t 
     char works[64] = "--pipeline-schedule 1f1b";
     if (chunks > 1)
         snprintf(works, sizeof works, "--pipeline-chunks %lld", (long long)chunks);
-    return ls_fail(LS_CODE_USAGE, "option", "--pipeline-chunks",
-                   "the model's layers cannot be cut into the %lld parts of %lld stages; use %s, "
-                   "or fewer devices",
-                   wanted, (long long)stages, works);
+    return ls_fail(
+        LS_CODE_USAGE, "option", "--pipeline-chunks",
+        "the model has too few layers for %lld parts on %lld stages; use %s, or fewer devices",
+        wanted, (long long)stages, works);
 }
 
 static ls_status check_model_case(const ls_case *one, const ls_model *model,
@@ -105,7 +105,8 @@ static ls_status check_model_case(const ls_case *one, const ls_model *model,
     LS_TRY(ls_sync_bn_check(&job, strategy, model, replicas, devices));
     if ((size_t)ls_job_fragments(&job) > model->graph->variables.count)
         return ls_fail(LS_CODE_USAGE, "option", "--local-sgd-fragments",
-                       "%d fragments are more than the model's %zu variables; use at most as many",
+                       "%d fragments are more than the model's %zu variables; use at most as many "
+                       "fragments as variables",
                        job.update.fragments, model->graph->variables.count);
     const ls_mesh mesh = ls_mesh_of(job.mesh, (int)devices);
     const int64_t splits = job.exact.on ? job.exact.splits : mesh.size[LS_SLICE];

@@ -64,13 +64,13 @@ ls_status ls_set_recompute(const ls_setting *setting)
     if (strcmp(text, "selective") == 0)
         return ls_setting_refuse(setting, LS_CODE_USAGE,
                                  "'selective' is not needed, since attention's scores are never "
-                                 "kept; use --recompute none (or mlp, full or a number of units)");
+                                 "kept; use --recompute none (or mlp, full or a number of blocks)");
     return ls_parse_integer(text, 2, LS_JOB_REPLICAS, drops)
                ? LS_OK
-               : ls_setting_refuse(
-                     setting, LS_CODE_USAGE,
-                     "'%s' is not valid; use none, mlp, full or a number of units, 2 or more",
-                     text);
+               : ls_setting_refuse(setting, LS_CODE_USAGE,
+                                   "'%s' is not valid; use --recompute none, mlp, full or a number "
+                                   "of blocks, 2 or more",
+                                   text);
 }
 
 /* The text after "<name>="; NULL if the value does not begin with that. */
@@ -87,15 +87,14 @@ ls_status ls_set_inject(const ls_setting *setting)
     if (!valid && after_name(setting->text, "delay"))
         return ls_setting_refuse(
             setting, LS_CODE_USAGE,
-            "'%s' is not valid; give delay=RANK:TIME, which adds TIME (at most 10s) to each step "
-            "of that rank (in one process: of that device)",
+            "'%s' is not valid; use --inject delay=RANK:TIME, which adds TIME (at most 10s) to "
+            "each step of this rank (in one process: of this device)",
             setting->text);
     if (!valid)
-        return ls_setting_refuse(
-            setting, LS_CODE_USAGE,
-            "'%s' is not valid; give bitflip=DEVICE:STEP (a device of the case, a step that is "
-            "compared), delay=RANK:TIME, or kill=, stop=, exit= or hang=RANK:STEP",
-            setting->text);
+        return ls_setting_refuse(setting, LS_CODE_USAGE,
+                                 "'%s' is not valid; use --inject bitflip=DEVICE:STEP, "
+                                 "delay=RANK:TIME, or kill=RANK:STEP (also stop=, exit= or hang=)",
+                                 setting->text);
     setting->one->fault = fault;
     return LS_OK;
 }

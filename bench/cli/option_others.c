@@ -10,18 +10,18 @@ static const char *const expansions[] = {"flows", "messages", "formula", NULL};
 
 const ls_option ls_other_options[] = {
     {"platform", "NETWORK", "none", "",
-     "network between the virtual devices: flat:latency=10us,bandwidth=1GB/s; "
+     "network between the simulated devices: flat:latency=10us,bandwidth=1GB/s; "
      "two-level:host=1us@10GB/s,net=10us@25Gbps; FILE.xml of SimGrid; or a name that --platform "
      "list prints",
      VIRTUAL, .group = LS_HELP_STRATEGY, .set = ls_set_text, IN_REQUEST(prediction.platform)},
     {"devices-per-host", "K", "1", "devices",
-     "number of virtual devices on each host; as many share this machine's cores while durations "
+     "number of simulated devices on each host; as many share this machine's cores while durations "
      "are measured",
      VIRTUAL, .group = LS_HELP_STRATEGY, .set = ls_set_int, IN_REQUEST(prediction.devices_per_host),
      .low = 1, .high = 1024},
     {"durations", "measured|FILE|flops=RATE", "measured", "",
-     "durations of operations: measured here; FILE: as predict --calibrate wrote them; flops=RATE: "
-     "a guess, FLOPs / RATE",
+     "durations of operations; measured: on this machine; FILE: as predict --calibrate wrote; "
+     "flops=RATE: estimated as FLOPs / RATE",
      VIRTUAL, .group = LS_HELP_MEASUREMENT, .set = ls_set_text, IN_REQUEST(prediction.durations)},
     {"engine", "auto|simgrid|ports", "auto", "",
      "simulator of the steps; auto: ports for flat platforms, else simgrid", VIRTUAL,
@@ -36,9 +36,8 @@ const ls_option ls_other_options[] = {
      "number of simulations, each with durations drawn from the measured ones; 1: medians only",
      VIRTUAL, .group = LS_HELP_MEASUREMENT, .set = ls_set_int, IN_REQUEST(prediction.draws),
      .low = 1, .high = 10000},
-    {"slowdown", "RANK=FACTOR", "none", "",
-     "multiplies the durations of a device's operations by a factor", VIRTUAL,
-     .group = LS_HELP_MEASUREMENT, .set = ls_set_text, IN_REQUEST(prediction.slowdown)},
+    {"slowdown", "RANK=FACTOR", "none", "", "multiplies the durations of device RANK by FACTOR",
+     VIRTUAL, .group = LS_HELP_MEASUREMENT, .set = ls_set_text, IN_REQUEST(prediction.slowdown)},
     {"memory-limit", "SIZE", "none", "bytes",
      "memory of each device; a case that needs more gives an error row, which says how much it "
      "needs",

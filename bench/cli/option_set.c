@@ -156,10 +156,10 @@ void ls_option_put_value(FILE *stream, const ls_option *option, const char *text
 static ls_status take_operand(ls_option_set *set, const char *text, size_t most)
 {
     if (set->operand_count >= most)
-        return ls_fail(LS_CODE_USAGE, "argument", *text ? text : "''",
-                       "unexpected; values belong to an option, as --name VALUE "
-                       "(lockstep %s --help lists all)",
-                       ls_option_command_name(set->command));
+        return ls_fail(
+            LS_CODE_USAGE, "argument", *text ? text : "''",
+            "unexpected argument; write options as --name VALUE (lockstep %s --help lists all)",
+            ls_option_command_name(set->command));
     LS_TRY(ls_grow("options", &set->operands, set->operand_count, sizeof *set->operands));
     char *copy = strdup(text);
     if (!copy)

@@ -33,11 +33,13 @@ enum {
 
 /* Options that this build does not have are not in the help, and are refused by name. */
 #ifdef LOCKSTEP_MPI
-#define COMM_MPI  "|mpi"
-#define COMM_HELP "auto: mpi under mpirun (between GPUs nccl), else thread, which on GPUs is device"
+#define COMM_MPI "|mpi"
+#define COMM_HELP                                                                                  \
+    "how ranks exchange; auto: mpi under mpirun (nccl between GPUs), else thread (device between " \
+    "GPUs)"
 #else
 #define COMM_MPI  ""
-#define COMM_HELP "auto: thread, which on GPUs is device"
+#define COMM_HELP "how ranks exchange; auto: thread (device between GPUs)"
 #endif
 #if LS_HAS_NCCL
 #define COMM_NCCL "|nccl"
@@ -55,7 +57,7 @@ static bool reduces(const ls_strategy *strategy)
 static const char *const failures[] = {"stop", "shrink", NULL};
 static const char *const launchers[] = {"auto", "none", NULL};
 static const char *const comms[] = {"auto", "thread", "mpi", "nccl", "device", NULL};
-static const char durations[] = "a time from 1ms to 86400s: 20s, 500ms, 2min";
+static const char durations[] = "a time from 1ms to 86400s, such as 500ms or 2min";
 
 /* Whether replicas are alike, hold the variables, and sum their gradients. */
 static bool is_elastic(const ls_strategy *strategy)
@@ -78,25 +80,25 @@ static const char lr_decays[] = "cases with --lr-schedule linear, cosine or wsd"
 
 static const ls_option general[] = {
     {"model", "NAME[:SIZES]", "mlp", "",
-     "model to train; any in `lockstep list models`; graph:FILE.yaml: your own layers",
+     "model to train, one of `lockstep list models`; graph:FILE.yaml: a model of your own",
      RUN_VERIFY | LS_FOR_MICRO, .group = LS_HELP_TRAINING, .set = ls_set_model,
      .check_list = ls_check_models, .noun = "model", .registry = &ls_model_families,
      TEXT_IN_CASE(model)},
     {"data", "NAME[:PATH]", "the model's", "",
-     "data set to train on; any in `lockstep list data`, such as synthetic:N (N samples) or "
+     "data set to train on, one of `lockstep list data`, such as synthetic:N (N samples) or "
      "file:PATH",
      RUN_VERIFY | LS_FOR_MICRO, .group = LS_HELP_TRAINING, .set = ls_set_data, .noun = "data set",
      .registry = &ls_data_sources, TEXT_IN_CASE(data)},
     {"strategy", "NAME|all", "single", "",
-     "parallel strategy; any in `lockstep list strategies`, or all", RUN_VERIFY,
+     "parallel strategy, one of `lockstep list strategies`; all: a case for each", RUN_VERIFY,
      .group = LS_HELP_STRATEGY, .set = ls_set_strategy, .noun = "strategy",
      .registry = &ls_strategies, IN_CASE(strategy), .otherwise = LS_FOR_ADVISE,
      .otherwise_fallback = "all"},
     {"devices", "N|all|NAME+NAME", "1", "devices",
-     "number of devices (GPUs if there are any); all: a case each of 1, 2, .. devices; or names "
-     "joined by +: cpu:0+cpu:1, gpu:0/0+gpu:0/1",
+     "number of devices (GPUs if there are any), or their names joined by +, such as cpu:0+cpu:1; "
+     "all: a case for each number of devices",
      RUN_VERIFY | LS_FOR_MICRO, .group = LS_HELP_STRATEGY, .set = ls_set_devices,
-     TEXT_IN_CASE(devices), .valid = "a number from 1 to 4096, or names as cpu:0+cpu:1"},
+     TEXT_IN_CASE(devices), .valid = "a number from 1 to 4096, or names such as cpu:0+cpu:1"},
     {"cpu-devices", "N", "cores / cores per device", "devices", "number of CPU devices", MACHINE,
      .group = LS_HELP_STRATEGY, .set = ls_set_int, IN_REQUEST(cpu_devices), .low = 1, .high = 4096},
     {"cores-per-device", "N", "1", "cores", "cores of each CPU device", MACHINE,
@@ -114,8 +116,8 @@ static const ls_option general[] = {
      RUN_VERIFY, .group = LS_HELP_TRAINING, .set = ls_set_int64, IN_CASE(accumulation), .low = 1,
      .high = MANY},
     {"recompute", "none|mlp|full|N", "none", "units",
-     "activations that backward recomputes: mlp: of gelu and layer norms (gpt); full: all but each "
-     "block's input; N: all but the input of every N-th block",
+     "activations that the backward pass computes again; mlp: of gelu and layer norms (gpt); full: "
+     "all but each block's input; N: all but the input of every N-th block",
      RUN_VERIFY, .group = LS_HELP_TRAINING, .set = ls_set_recompute, IN_CASE(drops)},
     {"scaling", "strong|weak", "strong", "",
      "strong: --batch is the global batch; weak: --batch is per device (the default of profile: "
@@ -130,7 +132,7 @@ static const ls_option general[] = {
      RUN_VERIFY, .group = LS_HELP_TRAINING, .set = ls_set_epochs, IN_CASE(epochs), .low = 1,
      .high = 1000000},
     {"warmup", "N", "10", "steps",
-     "steps that are trained but not timed; with --epochs they are the first steps of these",
+     "steps that are trained but not timed; with --epochs, the first steps of the epochs",
      RUN_VERIFY, .group = LS_HELP_TRAINING, .set = ls_set_int64, IN_CASE(warmup), .low = 0,
      .high = MANY, .otherwise = LS_FOR_PREDICT | LS_FOR_ADVISE, .otherwise_fallback = "3"},
     {"blocks", "N", "5", "blocks",
@@ -141,14 +143,14 @@ static const ls_option general[] = {
      "adds blocks (of 0.1 s or more) until there are 20 and the median's confidence interval is "
      "narrower than +- P%; cannot be used with --epochs, --save or --ps-record",
      LS_FOR_RUN, .group = LS_HELP_MEASUREMENT, .set = ls_set_precision,
-     .valid = "from 0.01% to 50%: 1%, 0.5%"},
-    {"max-time", "TIME", "60s; regress: 1min a case, at most 10min", "time",
-     "run: --until-precision stops adding blocks after this time, in each group of up to 8 cases; "
-     "regress: a comparison stops after this time, or earlier if its result is clear",
+     .valid = "0.01% to 50%, such as 1%"},
+    {"max-time", "TIME", "60s; in regress 1min a case, at most 10min", "",
+     "run: longest time for --until-precision, in each group of up to 8 cases; regress: longest "
+     "time of the comparison",
      LS_FOR_RUN | LS_FOR_REGRESS, .group = LS_HELP_MEASUREMENT, .set = ls_set_duration,
      IN_REQUEST(max_time_ns), .valid = durations},
     {"optimizer", "NAME[:VALUES]", "the model's", "",
-     "any in `lockstep list optimizers`, with values: momentum:0.9, "
+     "optimizer, one of `lockstep list optimizers`, with values: momentum:0.9, "
      "adam:beta1=0.9,beta2=0.999,eps=1e-8",
      RUN_VERIFY | LS_FOR_MICRO, .continues = true, .group = LS_HELP_TRAINING,
      .set = ls_set_optimizer, .noun = "optimizer", .registry = &ls_optimizer_rules,
@@ -161,11 +163,11 @@ static const ls_option general[] = {
      .set = ls_set_real, IN_CASE(learning_rate), .least = 1e-30, .most = 1e6,
      .valid = "a number above 0, from 1e-30 to 1e6"},
     {"lr-schedule", "NAME", "the model's", "",
-     "any in `lockstep list lr-schedules`; constant by default, except for model cifar10",
+     "one of `lockstep list lr-schedules`; constant by default, except for --model cifar10",
      RUN_VERIFY, .group = LS_HELP_TRAINING, .set = ls_set_named, .noun = "learning-rate schedule",
      .registry = &ls_rate_rules, TEXT_IN_CASE(lr_schedule)},
     {"lr-warmup-steps", "W", "0", "steps",
-     "the learning rate rises over the first W steps: in step t, from 0, it is lr (t + 1) / W",
+     "first steps, in which the learning rate rises: in step t (from 0) it is lr (t + 1) / W",
      RUN_VERIFY, .group = LS_HELP_TRAINING, .set = ls_set_int64, IN_CASE(lr_warmup), .low = 0,
      .high = MANY},
     {"lr-decay-steps", "N", "all the run's steps", "steps",
@@ -175,9 +177,9 @@ static const ls_option general[] = {
     {"min-lr", "RATE", "0", "", "learning rate at the schedule's end", RUN_VERIFY,
      .group = LS_HELP_TRAINING, .set = ls_set_real, IN_CASE(min_lr), .least = 0, .most = 1e6,
      .valid = "a number from 0 to 1e6", .applies = ls_case_lr_decays, .concerns = lr_decays},
-    {"lr-wsd-decay-steps", "D", "a tenth of N", "steps",
-     "steps at the schedule's end in which the rate falls; at most N - W, of --lr-decay-steps N "
-     "and --lr-warmup-steps W",
+    {"lr-wsd-decay-steps", "D", "a tenth of --lr-decay-steps", "steps",
+     "number of last steps of the schedule, over which the learning rate falls; at most "
+     "--lr-decay-steps minus --lr-warmup-steps",
      RUN_VERIFY, .group = LS_HELP_TRAINING, .set = ls_set_int64, IN_CASE(lr_wsd_decay), .low = 1,
      .high = MANY, .applies = ls_case_lr_is_wsd, .concerns = "cases with --lr-schedule wsd"},
     {"seed", "N", "1", "", "seed of the initial values and the order of samples", RUN_VERIFY,
@@ -187,7 +189,7 @@ static const ls_option general[] = {
      "checked after each epoch, loss every 10 steps)",
      RUN_VERIFY, .group = LS_HELP_TRAINING, .set = ls_set_target, .sweeps = true,
      .valid = "accuracy=A with A above 0 and at most 1, or loss=L with L above 0"},
-    {"shuffle", "yes|no", "yes", "", "no: takes samples in the file's order", RUN_VERIFY,
+    {"shuffle", "yes|no", "yes", "", "no: takes the samples in the order of the file", RUN_VERIFY,
      .is_switch = true, .group = LS_HELP_TRAINING, .set = ls_set_switch, IN_CASE(shuffle)},
     {"load", "FILE", "none", "",
      "reads the initial parameters from a safetensors file, or from the index of several",
@@ -214,11 +216,12 @@ static const ls_option general[] = {
      "exact: every synchronous strategy computes the same bits, on any number of devices",
      RUN_VERIFY, .group = LS_HELP_TRAINING, .set = ls_set_word, IN_CASE(reduce),
      .words = ls_reduce_words},
-    {"micro-shards", "S", "16", "shards", "shards into which exact mode divides a batch",
-     RUN_VERIFY, .group = LS_HELP_TRAINING, .set = ls_set_int64, IN_CASE(micro_shards), .low = 1,
-     .high = MANY, .applies = ls_case_is_exact, .concerns = "cases with --reduce exact"},
+    {"micro-shards", "S", "16", "shards",
+     "number of shards into which --reduce exact divides a batch", RUN_VERIFY,
+     .group = LS_HELP_TRAINING, .set = ls_set_int64, IN_CASE(micro_shards), .low = 1, .high = MANY,
+     .applies = ls_case_is_exact, .concerns = "cases with --reduce exact"},
     {"micro-splits", "Z", "1", "slices",
-     "slices into which exact mode splits pairs of dense layers", RUN_VERIFY,
+     "number of parts into which --reduce exact splits pairs of dense layers", RUN_VERIFY,
      .group = LS_HELP_TRAINING, .set = ls_set_int64, IN_CASE(micro_splits), .low = 1,
      .high = LS_SPLITS, .applies = ls_case_has_slices, .of = ls_strategy_slices, .late = true,
      .concerns = "--reduce exact"},
@@ -231,22 +234,24 @@ static const ls_option general[] = {
      "trained, at least 1,000 (64 windows of tokens); 0: none",
      RUN_VERIFY, .group = LS_HELP_MEASUREMENT, .set = ls_set_eval_samples, IN_CASE(eval_samples),
      .low = 0, .high = MANY, .valid = "auto, all, or a number of samples from 0 to 2147483647"},
-    {"baseline", "yes|no", "no", "", "adds a row of strategy single on one device of the same type",
-     LS_FOR_RUN, .is_switch = true, .group = LS_HELP_MEASUREMENT, .set = ls_set_switch,
-     IN_REQUEST(baseline)},
+    {"baseline", "yes|no", "no", "",
+     "adds a row of --strategy single on one device of the same type", LS_FOR_RUN,
+     .is_switch = true, .group = LS_HELP_MEASUREMENT, .set = ls_set_switch, IN_REQUEST(baseline)},
     {"waterfall", "yes|no", "yes", "",
-     "yes: measures where the time of a step goes, and what exact mode costs", LS_FOR_RUN,
-     .is_switch = true, .group = LS_HELP_MEASUREMENT, .set = ls_set_switch, IN_REQUEST(waterfall)},
+     "yes: also measures the parts of a step's time, and how much slower --reduce exact is",
+     LS_FOR_RUN, .is_switch = true, .group = LS_HELP_MEASUREMENT, .set = ls_set_switch,
+     IN_REQUEST(waterfall)},
     {"allreduce", "NAME|auto", "auto", "",
-     "any in `lockstep list`; auto chooses by sizes, ranks, hosts and links",
+     "algorithm that sums gradients, one of `lockstep list`; auto: chosen by sizes, ranks, hosts "
+     "and links",
      RUN_VERIFY | LS_FOR_MICRO, .group = LS_HELP_STRATEGY, .set = ls_set_named,
      .noun = "all-reduce algorithm", .registry = &ls_allreduces, TEXT_IN_CASE(allreduce),
      .applies = ls_case_reduces, .of = reduces},
     {"bucket-bytes", "SIZE", "auto", "bytes",
-     "size of the buckets in which gradients are reduced, such as 25MiB; 0: one bucket for each "
+     "size of the buckets in which gradients are summed, such as 25MiB; 0: a bucket for each "
      "variable",
      RUN_VERIFY, .group = LS_HELP_STRATEGY, .set = ls_set_bucket, .sweeps = true,
-     .valid = "auto, 0 for one per variable, or a size as 25MiB", .applies = ls_case_has_buckets,
+     .valid = "auto, 0 (a bucket each), or a size such as 25MiB", .applies = ls_case_has_buckets,
      .of = ls_strategy_reduces, .late = true, .concerns = "--reduce fast"},
     {"comm", "auto|thread" COMM_MPI COMM_NCCL "|device", "auto", "", COMM_HELP,
      RUN_VERIFY | LS_FOR_MICRO, .group = LS_HELP_STRATEGY, .set = ls_set_comm, .sweeps = true,
@@ -255,9 +260,9 @@ static const ls_option general[] = {
      RUN_VERIFY | LS_FOR_MICRO, .group = LS_HELP_STRATEGY, .set = ls_set_ranks, IN_CASE(ranks),
      .low = 1, .high = 1024},
     {"memory", "growth|all|fraction=F", "growth; all on GPUs", "of a device's capacity",
-     "growth: a device allocates memory as needed; all, fraction=F: at once", RUN_VERIFY,
+     "growth: a device allocates memory as needed; all, fraction=F: at the start", RUN_VERIFY,
      .group = LS_HELP_STRATEGY, .set = ls_set_memory, TEXT_IN_CASE(memory_text),
-     .valid = "valid are: growth, all, fraction=F with F above 0 and at most 1"},
+     .valid = "growth, all, or fraction=F with F above 0 and at most 1"},
     {"link", "latency=T,bandwidth=R", "none", "time, bytes/s",
      "simulates a network: delays copies and messages between devices; "
      "latency=50us,bandwidth=1GB/s (or 10Gbps), or only one of the two",
@@ -298,18 +303,17 @@ static const ls_option general[] = {
      .words = failures, .of = is_elastic, .applies = may_shrink,
      .concerns = "--inject kill=RANK:STEP"},
     {"elastic", "leave=D:S,join=D:S,..", "none", "replica:step",
-     "replica D leaves, or joins, before step S; a replica whose first event is join starts "
-     "outside",
-     RUN_VERIFY, .continues = true, .group = LS_HELP_STRATEGY, .set = ls_set_elastic,
-     .of = is_elastic, .applies = is_elastic_case, TEXT_IN_CASE(elastic),
+     "replica D leaves or joins before step S (it takes no part before it joins)", RUN_VERIFY,
+     .continues = true, .group = LS_HELP_STRATEGY, .set = ls_set_elastic, .of = is_elastic,
+     .applies = is_elastic_case, TEXT_IN_CASE(elastic),
      .valid = "leave=REPLICA:STEP or join=REPLICA:STEP, up to 64 with commas between them"},
-    {"timeout", "TIME", "20s", "time",
+    {"timeout", "TIME", "20s", "",
      "fails when another rank, or a GPU, makes no progress for this time", RUN_VERIFY,
      .group = LS_HELP_MEASUREMENT, .set = ls_set_duration, IN_REQUEST(timeout_ns),
      .valid = durations, .applies = ls_case_has_timeout,
      .concerns = "cases with several devices or ranks, or a GPU that --devices names"},
     {"launcher", "auto|none", "auto", "",
-     "auto: the tasks that mpirun or srun started connect as ranks; none: each of them runs alone",
+     "auto: the tasks that mpirun or srun started connect as ranks; none: each task runs alone",
      MACHINE, .group = LS_HELP_STRATEGY, .set = ls_set_launcher, .words = launchers},
     {"ps-record", "FILE", "none", "",
      "writes the order in which servers served requests to a file; one case only", LS_FOR_RUN,

@@ -49,7 +49,7 @@ ls_status ls_setting_check(const ls_setting *setting, bool valid)
     if (valid)
         return LS_OK;
     for (size_t i = 0; words && words[i]; i++)
-        ls_text_add(text, sizeof text, "%s%s", i ? ", " : "valid are: ", words[i]);
+        ls_text_add(text, sizeof text, "%s%s", i ? ", " : "one of ", words[i]);
     if (option->declared && !words)
         ls_declared_valid(option->declared, text, sizeof text);
     else if (option->valid && !words)
@@ -58,7 +58,7 @@ ls_status ls_setting_check(const ls_setting *setting, bool valid)
         snprintf(text, sizeof text, "a whole number from %" PRId64 " to %" PRId64, option->low,
                  option->high);
     const bool list = !option->sweeps && !words && !option->valid && strchr(setting->text, ',');
-    return ls_setting_refuse(setting, LS_CODE_USAGE, "'%s' is not valid%s; %s", setting->text,
+    return ls_setting_refuse(setting, LS_CODE_USAGE, "'%s' is not valid%s; use %s", setting->text,
                              list ? ", and this option takes no list" : "", text);
 }
 
@@ -135,8 +135,8 @@ bool ls_option_is_text(const ls_option *option)
 static ls_status refuse_length(const ls_setting *setting, size_t capacity)
 {
     return ls_setting_refuse(setting, LS_CODE_USAGE,
-                             "the value has %zu characters; at most %zu are allowed",
-                             strlen(setting->text), capacity - 1);
+                             "the value has %zu characters; use at most %zu", strlen(setting->text),
+                             capacity - 1);
 }
 
 ls_status ls_setting_array(const ls_setting *setting)

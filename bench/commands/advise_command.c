@@ -22,9 +22,10 @@
 static ls_status check_options(const ls_request *request)
 {
     if (request->processes->size > 1)
-        return ls_fail(LS_CODE_USAGE, "advise", "ranks",
-                       "a launcher started several ranks; start advise without a launcher, and "
-                       "give the number of devices by --devices");
+        return ls_fail(
+            LS_CODE_USAGE, "advise", "ranks",
+            "a launcher started several ranks, but lockstep advise runs in one process; start it "
+            "without a launcher, and give the number of devices with --devices");
     for (size_t i = 0; i < request->case_count; i++)
         for (size_t k = 0; k < i; k++)
             if (request->cases[i].strategy == request->cases[k].strategy)

@@ -72,7 +72,7 @@ ls_status ls_command_list(const ls_invocation *in, int *exit_status)
     char **argv = in->argv;
     if (argc > 1 && argv[1][0] == '-')
         return ls_fail(LS_CODE_USAGE, "option", argv[1],
-                       "unknown option; lockstep list [KIND] takes no options");
+                       "lockstep list takes no options; use lockstep list or lockstep list KIND");
     if (argc > 2)
         return ls_fail(
             LS_CODE_USAGE, "argument", argv[2],

@@ -161,9 +161,9 @@ static ls_status open_micro(const ls_option_set *set, ls_micro *m, ls_request *r
     if (strcmp(one.comm, "device") == 0 || strcmp(one.comm, "nccl") == 0)
         LS_TRY(ls_comm_backend_find(one.comm, &m->comm));
     if (one.convolution != LS_CONVOLUTION_AUTO && m->names[0].kind != LS_DEVICE_GPU)
-        return ls_fail(LS_CODE_USAGE, "option --convolution",
-                       ls_option_set_text(set, "convolution", NULL),
-                       "works on GPUs only, and this device is a CPU device; use auto");
+        return ls_fail(
+            LS_CODE_USAGE, "option --convolution", ls_option_set_text(set, "convolution", NULL),
+            "works on GPUs only, but this device is a CPU device; use --convolution auto");
     LS_TRY(ls_device_open(m->machine, &m->names[0], &policy, &m->device));
     m->known[0] = ls_device_describe(m->device);
     LS_TRY(ls_bench_open(m->device, LS_MATH_FLOAT32, &m->bench));

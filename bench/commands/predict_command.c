@@ -100,15 +100,17 @@ static ls_status check_options(const ls_request *request)
                            request->case_count);
     if (request->prediction.validate && !request->results)
         return ls_fail(LS_CODE_USAGE, "option", "--validate",
-                       "looks for measured rows in a results file; remove --results none");
+                       "needs measured rows from a results file, but --results none is given; "
+                       "remove --results none");
     if (request->prediction.validate && strcmp(request->format, "table") != 0 &&
         strcmp(request->format, "jsonl") != 0)
         return ls_fail(LS_CODE_USAGE, "option --format", request->format,
                        "this format does not work with --validate; use --format table or jsonl");
     if (request->processes->size > 1)
-        return ls_fail(LS_CODE_USAGE, "predict", "ranks",
-                       "a launcher started several ranks; start predict without a launcher, and "
-                       "give the number of devices by --devices");
+        return ls_fail(
+            LS_CODE_USAGE, "predict", "ranks",
+            "a launcher started several ranks, but lockstep predict runs in one process; start it "
+            "without a launcher, and give the number of devices with --devices");
     return LS_OK;
 }
 

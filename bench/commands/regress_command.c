@@ -70,8 +70,8 @@ static ls_status read_fail_on(const char *list, ls_regress_task *task)
         if (strncmp(one, "undecided", name) == 0 && name == strlen("undecided")) {
             if (!one[name] || !ls_parse_integer(one + name + 1, 1, 1000, &task->undecided))
                 return ls_fail(LS_CODE_USAGE, "--fail-on", one,
-                               "is not valid; give undecided=N, which fails a case after N "
-                               "undecided comparisons in a row");
+                               "this is not valid; use --fail-on undecided=N, which fails a case "
+                               "after N undecided comparisons in a row");
             task->fail_count--;
             continue;
         }
@@ -92,11 +92,12 @@ static ls_status read_own(const ls_option_set *set, ls_regress_task *task)
     const char *threshold = ls_option_set_text(set, "threshold", "3%");
     const char *max_time = ls_option_set_text(set, "max-time", NULL);
     if (!read_percent(threshold, &task->threshold))
-        return ls_fail(LS_CODE_USAGE, "--threshold", threshold,
-                       "is not valid; give a share above 0 and below 100%%, such as 3%%");
+        return ls_fail(
+            LS_CODE_USAGE, "--threshold", threshold,
+            "this is not valid; give a percentage above 0%% and below 100%%, such as 3%%");
     if (max_time && (!ls_parse_duration(max_time, &task->max_ns) || task->max_ns < 1000000000))
         return ls_fail(LS_CODE_USAGE, "--max-time", max_time,
-                       "is not valid; give a time of 1s or more, such as 60s or 10min");
+                       "this is not valid; give a time of 1s or more, such as 60s or 10min");
     LS_TRY(read_fail_on(ls_option_set_text(set, "fail-on", NULL), task));
     LS_TRY(
         ls_selection_open(ls_option_set_text(set, "where", NULL), NULL, NULL, NULL, &task->where));
@@ -268,7 +269,7 @@ static ls_status perform(request *r)
     }
     if (!ls_parse_integer(calibrate, 1, 100000, &n))
         return ls_fail(LS_CODE_USAGE, "--calibrate", calibrate,
-                       "is not a number of comparisons; give 1 to 100000");
+                       "this is not a number of comparisons; give 1 to 100000");
     if (ls_regress_is_file(r->task->side[LS_NEW]))
         return ls_fail(
             LS_CODE_USAGE, "--calibrate", r->task->side[LS_NEW],

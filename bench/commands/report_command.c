@@ -76,13 +76,13 @@ static ls_status read_style(const ls_option_set *set, ls_report_options *out)
     out->letters = size ? strtod(size, &end) : 0;
     if (size && !(out->letters >= 4 && out->letters <= 12 && (!*end || strcmp(end, "pt") == 0)))
         return ls_fail(LS_CODE_USAGE, "--font-size", size,
-                       "is not valid; give 4pt to 12pt, the size when printed");
+                       "this is not a valid size; give 4pt to 12pt");
     static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                                   "-._~:/?#[]@!$&'()*+,;=%";
     if (text && text[strspn(text, allowed)])
         return ls_fail(LS_CODE_USAGE, "--url", text,
-                       "is not a valid address: '%.1s' is not allowed in one; an example is "
-                       "https://example.org/page",
+                       "this is not a valid address, since '%.1s' is not allowed in an address; an "
+                       "example is https://example.org/page",
                        text + strspn(text, allowed));
     return LS_OK;
 }

@@ -140,7 +140,7 @@ static ls_status make_row(command_run *run, case_run *c, bool unfinished)
     }
     if (facts.harness_ns > 0)
         ls_log_line(&run->request->log, LS_LOG_VERBOSE,
-                    "the harness takes %.0f ns of a step (a clock reading and a record)",
+                    "measuring takes %.0f ns of each step (reading the clock, and a record)",
                     facts.harness_ns);
     ls_status built = ls_row_build(&facts, &row);
     if (c->plan.job.ranks.comm) /* if ranks have lost each other, rank 0's part is kept */

@@ -117,9 +117,10 @@ static void take_turns(command_run *run, size_t first, size_t end)
         /* a case that was running when a device was lost is given up */
         const bool done = c->trial.timed.done == (uint64_t)c->plan.timed;
         if (*run->over && c->trained && !c->error && !done)
-            c->error =
-                ls_fail(LS_CODE_MISSING, "run", "not finished",
-                        "a device that this case needs failed in another case: %s", run->over);
+            c->error = ls_fail(LS_CODE_MISSING, "run", "not finished",
+                               "this case needs a device that failed in another case: %s; run this "
+                               "case by another command",
+                               run->over);
         if (c->trained || (passed && !*run->over)) /* the latter: interrupted before it trained */
             ls_run_end(run, c);
     }
@@ -131,8 +132,8 @@ static void tell_kept(const command_run *run)
     if (!ls_interrupted() || run->processes->rank > 0)
         return;
     ls_progress_pause(run->workplace.progress);
-    ls_log_stderr("run: interrupted: of %zu cases %zu finished, %zu in part (interrupted), %zu "
-                  "without a row; %s%s",
+    ls_log_stderr("run: interrupted: of %zu cases %zu are finished, %zu are interrupted, %zu have "
+                  "no row; %s%s",
                   run->count, run->finished, run->parts, run->count - run->finished - run->parts,
                   run->results ? "rows are kept in " : "nothing is kept (--results none)",
                   run->results ? run->request->results : "");

@@ -87,7 +87,8 @@ static ls_status write_trace(const ls_workplace *workplace, const ls_session *se
     if (untraced_ms > 0)
         json_object_set_new(other, "untraced_step_ms", json_real(untraced_ms));
     LS_TRY(ls_trace_write(whole, request->out, devices > 0 ? devices : 1, other));
-    ls_log_line(&request->log, LS_LOG_NORMAL, "%llu steps, %zu slices, %zu messages: %s",
+    ls_log_line(&request->log, LS_LOG_NORMAL,
+                "a trace of %llu steps, %zu operations and %zu messages is written to %s",
                 (unsigned long long)whole->steps, whole->shown_count, whole->flow_count,
                 request->out);
     say_idle(&request->log, session, whole);

@@ -287,7 +287,8 @@ static ls_status judge_step(comparison *c, uint64_t step, ls_gate *gate)
         const double sums = (double)c->variables->elements * ls_job_parts(&c->plan->job);
         const float *wide = ls_oracle_wide_sum(c->run[ORACLE].run);
         ls_gate_library(step, ls_model_distance(c->variables, c->given, wide, sums),
-                        "the reduced gradient differs from the sum of the replicas' gradients",
+                        "the reduced gradient differs from the sum of the replicas' gradients, "
+                        "summed one after the other,",
                         gate);
     }
     if (step == c->plan->job.start && (c->run[ORACLE].run || c->plan->job.exact.on) &&

@@ -81,7 +81,7 @@ static ls_status refuse_code(const ls_results *results, int code)
         const char *why;
     } known[] = {{SQLITE_FULL, "cannot be written: the disk is full"},
                  {SQLITE_BUSY, "another program has locked this file for 30 s"}, /* PATIENCE_S */
-                 {SQLITE_CORRUPT, "is damaged"},
+                 {SQLITE_CORRUPT, "this file is damaged"},
                  {SQLITE_NOTADB, "this file is not an SQLite database"},
                  {SQLITE_READONLY, "cannot be written: the file or its folder is read-only"}};
     const char *text = results->db ? sqlite3_errmsg(results->db) : sqlite3_errstr(code);

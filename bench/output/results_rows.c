@@ -74,7 +74,8 @@ ls_status ls_results_chosen(ls_results *results, ls_row_visit visit, void *conte
         const int64_t number = sqlite3_column_int64(statement, 1);
         json_auto_t *row = json_loads(ls_results_text(statement, 2), 0, NULL);
         if (!status && more && !row)
-            status = ls_results_refuse(results->path, "is damaged: a row in it is not valid JSON");
+            status =
+                ls_results_refuse(results->path, "this file is damaged (a row is not valid JSON)");
         sqlite3_reset(statement); /* no lock while the row is shown */
         if (!status && more)
             status = visit(context, number, row);
@@ -210,7 +211,7 @@ ls_status ls_results_find(ls_results *results, const char *name, json_t **out)
                        "several ids in %s begin like this; give more characters of the id",
                        results->path);
     if (!json_is_object(row))
-        return ls_results_refuse(results->path, "is damaged: a row in it is not valid JSON");
+        return ls_results_refuse(results->path, "this file is damaged (a row is not valid JSON)");
     *out = json_incref(json_array_get(found, 0));
     return LS_OK;
 }

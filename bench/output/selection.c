@@ -181,7 +181,7 @@ static ls_status read_options(const char *since, const char *last, const char *s
     }
     if (last && !ls_parse_integer(last, 1, INT64_MAX, &count))
         return ls_fail(LS_CODE_USAGE, "--last", last,
-                       "is not a number of rows; give a whole number from 1");
+                       "this is not a number of rows; give a whole number, 1 or more");
     sqlite3_str_appendf(sql, " ORDER BY timestamp DESC, number DESC LIMIT %lld) ORDER BY ",
                         (long long)count);
     *order = 0;

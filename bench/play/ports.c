@@ -260,7 +260,7 @@ ls_status ls_engine_choose(const ls_platform *platform, ls_engine *engine)
 
 ls_status ls_engine_interrupted(void)
 {
-    return ls_fail(LS_CODE_INTERRUPTED, "predict", "play", "interrupted before its end");
+    return ls_fail(LS_CODE_INTERRUPTED, "predict", "play", "the simulation was interrupted");
 }
 
 ls_status ls_engine_play_all(ls_engine engine, const ls_play *play, size_t plays, double *end_ns)

@@ -217,8 +217,8 @@ static ls_status judge(const helper *h, int status, bool all)
                    (platform || file) && h->play->platform->text ? h->play->platform->text
                                                                  : "lockstep-simgrid",
                    "%s%s%s", words,
-                   !platform ? "; the helper "
-                   : file    ? "; correct the file, or name another"
+                   !platform ? "; the simulator "
+                   : file    ? "; correct this file, or name another --platform"
                              : "",
                    platform ? "" : how);
 }

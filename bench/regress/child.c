@@ -52,7 +52,7 @@ static ls_status start(char *const argv[], const int ends[2], pid_t *pid)
             LS_CODE_MISSING, "regress", argv[0],
             "no program of this name is in the PATH; use ./%s for the one in this folder", argv[0]);
     return ls_fail(LS_CODE_MISSING, "regress", argv[0],
-                   "cannot be started: %s; name a program that runs on this machine",
+                   "this program cannot be started: %s; name a program that runs on this machine",
                    strerror(error));
 }
 
@@ -61,7 +61,7 @@ static ls_status check(const char *name, const int ends[2], uint64_t begin, uint
 {
     struct stat facts;
     if (ls_interrupted())
-        return ls_fail(LS_CODE_INTERRUPTED, "regress", NULL, "interrupted");
+        return ls_fail(LS_CODE_INTERRUPTED, "regress", NULL, "the comparison was interrupted");
     if (ls_clock_ns() - begin > limit_ns)
         return ls_fail(LS_CODE_MISSING, "regress", name,
                        "this program did not end within %.0f s and was killed; use fewer --steps, "
@@ -104,8 +104,10 @@ ls_status ls_child_run(char *const argv[], uint64_t limit_ns, ls_child *out)
     *out = (ls_child){0};
     ls_status status = LS_OK;
     if (ends[0] < 0 || ends[1] < 0)
-        status =
-            ls_fail(LS_CODE_MISSING, "regress", "temporary file in memory", "%s", strerror(errno));
+        status = ls_fail(
+            LS_CODE_MISSING, "regress", "temporary file in memory",
+            "a file in memory cannot be created: %s; raise the limit on open files (ulimit -n)",
+            strerror(errno));
     if (!status)
         status = start(argv, ends, &pid);
     if (!status)

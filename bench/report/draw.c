@@ -45,7 +45,8 @@ static char *read_text(FILE *file)
 static ls_status refuse_temporary(void)
 {
     return ls_fail(LS_CODE_MISSING, "report", "temporary file",
-                   "cannot be made: %s; set TMPDIR to a folder with free space", strerror(errno));
+                   "no temporary file can be created: %s; set TMPDIR to a folder with free space",
+                   strerror(errno));
 }
 
 /* Words gnuplot's last message on one line: the line of its script that failed, and why. */

@@ -109,7 +109,9 @@ static void note_findings(const ls_timed *timed, double *sorted, double *medians
              "too narrow; measure again when the machine is idle",
              by);
     if (ls_find_modes(sorted, timed->samples, means, &slower))
-        note(row, "two modes: %.0f%% of the steps take %.4g ms, the others %.4g ms",
+        note(row,
+             "two modes: %.0f%% of the steps take %.4g ms, the other steps %.4g ms; see lockstep "
+             "trace for the cause",
              100 * (1 - slower), means[0], means[1]);
 }
 

@@ -22,7 +22,7 @@ expect "list has the strategy" grep -q '^ *added  ' out
 
 for share in 0 -1 1.01 nan inf 0x1 1e400 0.5x; do
     lockstep run --strategy added "--added-share=$share" $quick --results none
-    expect "$share is refused" one_line "option: --added-share: '$share' is not valid; a number above 0 and at most 1"
+    expect "$share is refused" one_line "option: --added-share: '$share' is not valid; use a number above 0 and at most 1"
     expect "$share: status" [ "$code" -eq 2 ]
 done
 

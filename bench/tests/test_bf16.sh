@@ -45,7 +45,7 @@ agree "places" $gpt --strategy tensor-parallel --tensor-parallel-sequence no,yes
 rows "places: bytes" "(r['traffic']['bytes_sent'], r['case']['allreduce']) == (
     16 * 4 * 8 * 8 * 8 + 2 * 4 * 8 * 8 * 8 + 12 * 2 * 8 * 8, 'owners')"
 lockstep run $gpt --strategy tensor-parallel --devices 2 --allreduce ring
-expect "a ring is refused" grep -q "ring would round the sums of split layers more than once in bf16" err
+expect "a ring is refused" grep -q "with --precision bf16, .ring. would round the sums of layers that several devices share more than once" err
 agree "outer" $gpt --strategy local-sgd --local-sgd-every 2 --local-sgd-outer nesterov --local-sgd-wire float32,bf16 --devices 2
 rows "outer: masters, two slots, theta and v; what travels" "all(
     [d['parameters'], d['optimizer'], r['traffic']['bytes_sent'] - p * width] == [2 * p, 20 * p, 0]
@@ -118,7 +118,7 @@ lockstep_ok run ${mlp/--steps 2/--steps 4} --strategy single --save masters.safe
 lockstep_ok run $mlp --load masters.safetensors --strategy single
 
 lockstep run --model poly --precision bf16
-expect "no kernels" grep -q "has no kernels for layer polynomial" err
+expect "no kernels" grep -q "no bf16 kernels for the layer polynomial" err
 for strategy in ps towers gossip; do
     lockstep run $gpt --strategy $strategy --devices 2
     expect "$strategy is refused" eval '[ "$code" -eq 2 ] && grep -q "does not work with --strategy '$strategy'" err'

@@ -151,14 +151,14 @@ broken() {
 edit() { echo "python3 -c 'import json; m = json.load(open(\"manifest.json\")); $1; json.dump(m, open(\"manifest.json\", \"w\"))'"; }
 weight='m["tensors"]["exp_avg/dense0.weight"]'
 broken "no manifest" 'option --resume-from-checkpoint: bad' 'rm manifest.json'
-broken "cut manifest" 'bad/manifest.json: does not parse' 'truncate -s 100 manifest.json'
+broken "cut manifest" 'bad/manifest.json: the manifest is not valid JSON' 'truncate -s 100 manifest.json'
 broken "empty manifest" 'bad/manifest.json: its format' 'echo {} >manifest.json'
 broken "later version" 'bad/manifest.json: its version' "$(edit 'm["version"] = 2')"
-broken "another step" 'bad/manifest.json: it says that' "$(edit 'm["step"] += 1')"
-broken "another position" 'bad/manifest.json: it says that' "$(edit 'm["position"] += 1')"
+broken "another step" 'bad/manifest.json: the checkpoint says that' "$(edit 'm["step"] += 1')"
+broken "another position" 'bad/manifest.json: the checkpoint says that' "$(edit 'm["position"] += 1')"
 broken "missing file" 'shard-00001.safetensors: it is missing' 'rm shard-00001.safetensors'
-broken "cut file" 'shard-00001.safetensors: it is truncated' 'truncate -s -4 shard-00001.safetensors'
-broken "longer file" 'shard-00000.safetensors: it is longer' 'echo >>shard-00000.safetensors'
+broken "cut file" 'shard-00001.safetensors: this file is truncated' 'truncate -s -4 shard-00001.safetensors'
+broken "longer file" 'shard-00000.safetensors: this file is longer' 'echo >>shard-00000.safetensors'
 broken "changed file" 'shard-00000.safetensors: its digest is not' \
     'printf x | dd of=shard-00000.safetensors bs=1 seek=2000 conv=notrunc status=none'
 broken "exchanged files" 'shard-0000[01].safetensors' \
@@ -167,10 +167,10 @@ broken "hole" 'exp_avg/dense0.weight.*hole' "$(edit "$weight[\"parts\"][0][\"cou
 broken "overlap" 'exp_avg/dense0.weight.*overlap' "$(edit "$weight[\"parts\"] += $weight[\"parts\"]")"
 broken "misshapen" 'exp_avg/dense0.weight.*shape' "$(edit "$weight[\"shape\"].reverse()")"
 broken "missing tensor" 'exp_avg/dense0.weight.*missing' "$(edit "del $weight")"
-broken "extra tensor" 'exp_avg/dense9.weight.*no such tensor' \
+broken "extra tensor" 'exp_avg/dense9.weight.*no tensor of this name' \
     "$(edit "m[\"tensors\"][\"exp_avg/dense9.weight\"] = $weight")"
 broken "other digest" 'exp_avg/dense0.weight.*digest' "$(edit "$weight[\"digest\"] = \"0\" * 32")"
-broken "other digest of all" 'manifest.json: the parameters do not have the digest' \
+broken "other digest of all" 'manifest.json: the digest of the parameters differs' \
     "$(edit 'm["digest"] = "0" * 32')"
 broken "a file elsewhere" 'the manifest names a file outside of the checkpoint.s folder' \
     "$(edit 'f = m["files"]; f["../x"] = f.pop("shard-00000.safetensors"); [p.update(file="../x") for t in m["tensors"].values() for p in t["parts"] if p["file"] == "shard-00000.safetensors"]')"

@@ -68,7 +68,7 @@ done
 truncate -s -4 processes/step-00000004/shard-00002.safetensors
 ranks 2 run $exact --steps 5 --strategy mirrored --resume-from-checkpoint processes/step-00000004
 expect "a cut file" test "$code" -ne 0
-expect "a cut file, by rank 0 alone" test "$(ours err | grep -c 'shard-00002.safetensors: it is truncated')" = 1
+expect "a cut file, by rank 0 alone" test "$(ours err | grep -c 'shard-00002.safetensors: this file is truncated')" = 1
 
 # ---- A killed rank, then a signal to the launcher ------------------------------------------------
 

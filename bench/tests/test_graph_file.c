@@ -247,17 +247,17 @@ static void test_file_refused(void **state)
     refused("data: synthetic\nlayers: [relu, }\n", "2:16", "is not valid YAML");
     refused("data: synthetic\ndata: text\n", "2:1", "is not valid YAML");
     refused("data: synthetic\nlayer: [relu]\n", "2:1",
-            "'layer' is not a key here; the keys are data");
+            "'layer' is not a valid key here; valid keys are data");
     refused("data: synthetic\n%YAML 1.2\n", "2:1", "this line begins with %");
     refused("%\xed: \xed\xf1", "1:1", "this line begins with %"); /* an endless loop */
     refused("? add : ? x", "1:1", "this key begins with ?");      /* a crash */
     refused("# why ? is taken\ndata: \x01", "2:7", "there is a control character here");
     refused("input: [3]\n", "1:1", "`data:` is missing; a model's file must name");
     refused("# one\n---\ndata: synthetic\n...\n# two\n---\ndata: text\n", "6:1",
-            "a second document");
-    refused("data: synthetic\n--- {}\n", "2:1", "a second document");
-    refused("data: synthetic\n...\ninput: [3]\n", "3:1", "a second document");
-    refused("data: synthetic\r---\rinput: [3]\r", "2:1", "a second document");
+            "a second YAML document");
+    refused("data: synthetic\n--- {}\n", "2:1", "a second YAML document");
+    refused("data: synthetic\n...\ninput: [3]\n", "3:1", "a second YAML document");
+    refused("data: synthetic\r---\rinput: [3]\r", "2:1", "a second YAML document");
     refused("data: synthetic\n# 5 \xb5s\nlr: 0.1\n", "2:5",
             "there is a byte here that is not UTF-8");
     refused("data: synthetic\n# \xc2\xb5\xe2\x82\xac\rlr: \xb5\n", "3:5", "is not UTF-8");
@@ -285,15 +285,17 @@ static void test_layers_refused(void **state)
     (void)state;
     layers_refused("  - dense: 4\n  - rleu\n", "5:5", "'rleu' is not a layer; valid are: dense");
     layers_refused("  - input\n", "4:5", "is not a layer");
-    layers_refused("  - [relu]\n", "4:6", "a layer is `- relu`");
-    layers_refused("  - {dense: 4, name: a}\n", "4:6", "a layer is `- relu`");
+    layers_refused("  - [relu]\n", "4:6", "a layer is written as `- relu`");
+    layers_refused("  - {dense: 4, name: a}\n", "4:6", "a layer is written as `- relu`");
     layers_refused("  - dense: {units: 4, unit: 3}\n", "4:23",
-                   "'unit' is not a key here; the keys are units, bias");
+                   "'unit' is not a valid key here; valid keys are units, bias");
     layers_refused("  - dense: {units: 4, with: input0}\n", "4:23",
                    "'with' is not a valid key here");
     layers_refused("  - dense: four\n", "4:12", "units: 'four' is not a whole number");
     layers_refused("  - dense: {units: 4, bias: 1}\n", "4:29", "bias: '1' is not yes or no");
-    layers_refused("  - dense\n", "4:5", "dense: needs at least one unit; input0 is [8,8,2]");
+    layers_refused(
+        "  - dense\n", "4:5",
+        "this layer needs at least one unit; give `units:` of 1 or more; input0 is [8,8,2]");
     layers_refused("  - relu: 3\n", "4:11", "relu takes no options");
     layers_refused("  - conv: {units: 4, window: [3, 3, 3]}\n", "4:37", "[height, width]");
     layers_refused("  - conv: {units: 4, window: 3, pad: zero}\n", "4:38", "none, same or centred");
@@ -305,9 +307,9 @@ static void test_layers_refused(void **state)
                    "dense0}\n",
                    "6:5", "two layers are called 'dense0'");
     layers_refused("  - embedding: {units: 4, tokens: 4, from: relu0}\n",
-                   "4:", "nothing above this layer is called 'relu0'; there are input0");
+                   "4:", "nothing above this layer is called 'relu0'; the layers above are input0");
     layers_refused("  - relu\n  - embedding: {units: 4, tokens: 4}\n", "5:5",
-                   "takes an input of the model, not relu0");
+                   "this one takes the layer relu0");
 }
 
 static void test_links_refused(void **state)
@@ -317,17 +319,18 @@ static void test_links_refused(void **state)
                    "'later' is below this layer");
     layers_refused("  - relu: {from: self, name: self}\n", "4:", "is below this layer");
     layers_refused("  - conv: {units: 4, window: 3}\n  - bn\n", "5:5", "bias of conv0");
-    layers_refused("  - relu\n  - add\n", "5:5", "add takes two layers: `- add: NAME`");
+    layers_refused("  - relu\n  - add\n", "5:5",
+                   "add takes two layers, but only one is given; `- add: NAME`");
     layers_refused("  - relu\n  - add: relu0\n", "5:", "add takes relu0 twice");
-    layers_refused(
-        "  - conv: {units: 4, window: 3}\n  - add: input0\n", "5:5",
-        "its two inputs must have the same shape; conv0 is [6,6,4] and input0 is [8,8,2]");
+    layers_refused("  - conv: {units: 4, window: 3}\n  - add: input0\n", "5:5",
+                   "the two inputs of this layer must have the same shape; conv0 is [6,6,4] and "
+                   "input0 is [8,8,2]");
     layers_refused("  - dense: {units: 4, shares: relu0}\n", "4:", "called 'relu0'");
     layers_refused("  - relu\n  - dense: {units: 4, shares: relu0}\n", "5:5",
                    "the layer to share variables with");
     layers_refused("  - dense: 4\n", "4:", "the last layer, dense0, is not a loss");
     layers_refused("  - relu\n  - dense: {units: 4, from: input0}\n  - softmax_cross_entropy\n",
-                   "4:5", "no layer takes relu0");
+                   "4:5", "the output of relu0 is not used by any layer");
     layers_refused("  - dense: 4\n  - softmax_cross_entropy\n  - relu\n", "6:5",
                    "this layer comes after the loss, softmax_cross_entropy0");
     layers_refused("  - softmax_cross_entropy\n", "4:", "nothing to train");
@@ -336,7 +339,7 @@ static void test_links_refused(void **state)
     layers_refused("  - dense: 2\n  - squared_error\n",
                    "5:", "squared_error takes one value per sample");
     layers_refused("  - dense: 2\n  - logistic_loss\n", "5:5",
-                   "its input must be one value per sample, the logit; dense0 is [2]");
+                   "the logit; put `dense: 1` before the loss; dense0 is [2]");
 }
 
 static void test_tokens_refused(void **state)
@@ -363,7 +366,7 @@ static void test_files_refused(void **state)
         status = ls_graph_file_open(i ? "graph:" : "graph", &model);
         assert_int_equal(ls_status_code(status), LS_CODE_USAGE);
         assert_non_null(
-            strstr(ls_status_text(status), "graph: no file is named; give graph:FILE.yaml"));
+            strstr(ls_status_text(status), "graph: no file is named; use --model graph:FILE.yaml"));
         ls_status_free(status);
     }
     status = ls_graph_file_open("graph:/", &model);

@@ -122,7 +122,7 @@ refused() { # refused STATUS WORD ARGUMENTS...
 refused 2 halving-doubling micro allreduce --allreduce rings
 refused 2 --allreduce micro broadcast --allreduce ring
 for op in allgather reducescatter; do
-    refused 2 'cannot be cut into a reduce-scatter and an all-gather; these can: ring, halving-doubling, direct' \
+    refused 2 'cannot be divided into a reduce-scatter and an all-gather; use one of ring, halving-doubling, direct' \
         micro ${op/all/all_} --devices 2 --allreduce tree
 done
 refused 2 --ranks micro gemm --ranks 2

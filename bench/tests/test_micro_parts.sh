@@ -50,5 +50,5 @@ refused() { # refused STATUS WORD ARGUMENT...
 refused 2 'runs on one device or between two' micro copy --devices 3
 refused 2 'runs on one device; ' micro launch --devices 2
 refused 3 'nowhere' micro launch --results nowhere/a.db
-refused 2 'does not apply to micro launch' micro launch --sizes 4KiB
+refused 2 'does not apply to lockstep micro launch' micro launch --sizes 4KiB
 finish

@@ -234,7 +234,7 @@ refused 2 '--inject kill=2:3: the case has 2 ranks' 2 run --strategy mirrored --
 refused 2 'model' 3 run --model nope $small
 if thorough; then
     refused 2 'towers' 2 run --strategy towers $small
-    refused 2 'start advise without a launcher' 2 advise --devices 2 --platform flat:latency=1us
+    refused 2 'start it without a launcher' 2 advise --devices 2 --platform flat:latency=1us
     refused 2 '--ranks' 2 run --strategy mirrored --ranks 3 $small
     refused 2 'library' 2 run --strategy mirrored --devices 2 --allreduce library $small
     refused 2 '--inject stop=1:8: the case has 8 steps' 2 run --strategy mirrored --inject stop=1:8 $small
@@ -257,7 +257,7 @@ rm ../two/w
 refused 3 'rank 1 on .*: w: ' 2 $apart : env -C "$work/two" "$LOCKSTEP" $apart
 cd ..
 lockstep run --strategy mirrored --comm mpi $small
-expect "no launcher" one_line '--comm: 'mpi' needs ranks'
+expect "no launcher" one_line '--comm: .mpi. needs ranks'
 
 # A step from which one replica of two is not finite, and this is not the one of rank 0: all ranks learn it.
 python3 - <<'P'

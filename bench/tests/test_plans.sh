@@ -32,7 +32,7 @@ lockstep run --model mlp --dry-run --steps 10000000
 expect "a long time in minutes or hours" grep -qE '^lockstep: dry run: 1 cases, about [0-9.]+ (min|h), ' err
 
 lockstep run --model poly --dry-run --until-precision 1%
-expect "a dry run says that there may be more blocks" grep -q ' or more until they are precise, ' err
+expect "a dry run says that there may be more blocks" grep -q ' or more until they are as precise as --until-precision asks, ' err
 
 start=$SECONDS
 lockstep run --plan "$plans/quick.yaml" --format jsonl

@@ -319,7 +319,7 @@ mkdir folder.xml
 if [ -e has-simgrid ]; then
     # shellcheck disable=SC2086
     lockstep predict $form $small --strategy mirrored --devices 2,4 --durations flops=1e9 --platform bad.xml
-    expect "a negative latency: one line, the file and the link" one_line "bad.xml.*wire.*correct the file"
+    expect "a negative latency: one line, the file and the link" one_line "bad.xml.*wire.*correct this file"
     expect "and status 2" [ "$code" -eq 2 ]
     sed 's/-1us/1us/' bad.xml >two.xml
     # shellcheck disable=SC2086
@@ -356,17 +356,17 @@ refused 3 nowhere.yaml --model profile:nowhere.yaml
 sed '/fc/s/forward: [^,]*,//' one.yaml >bad.yaml
 refused 2 "bad.yaml:4:[0-9]*: forward is missing" --model profile:bad.yaml
 sed 's/batch: 4/&\nelement_bytes: 5/' one.yaml >bad.yaml
-refused 2 "bad.yaml:3:[0-9]*: element_bytes is more than 4" --model profile:bad.yaml
+refused 2 "bad.yaml:3:[0-9]*: .element_bytes:. is more than 4" --model profile:bad.yaml
 printf 'batch: 4\nlayers: [{name' >bad.yaml
 refused 2 "bad.yaml:" --model profile:bad.yaml
 sed 's/batch: 4/& # \xb5/' one.yaml >bad.yaml
-refused 2 "bad.yaml:2:12: has a byte here that is not UTF-8" --model profile:bad.yaml
+refused 2 "bad.yaml:2:12: there is a byte here that is not UTF-8" --model profile:bad.yaml
 lockstep run --results none --model profile:one.yaml
 expect "run computes nothing of a profile" one_line "use lockstep predict or lockstep advise"
 lockstep predict --validate --format csv --results none.db
 expect "--validate has no csv" one_line "table or jsonl"
 lockstep predict --validate --durations flops=1e9 --results none.db
-expect "nothing measured: one line" one_line "no measured row"
+expect "nothing measured: one line" one_line "has no measured rows of these cases"
 expect "and status 3" [ "$code" -eq 3 ]
 refused 2 rate --durations flops=0
 refused 3 nowhere.json --durations nowhere.json

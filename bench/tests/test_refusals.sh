@@ -233,7 +233,7 @@ refused 2 '5 places|head of attention0|most 4' ${context/8-6/8-10} --devices 5
 refused 2 '6 positions|4 devices|most 3' $context --devices 4
 refused 2 '--reduce|positions' $context --devices 2 --reduce exact
 refused 2 '--allreduce|replayed' $context --devices 2 --allreduce library
-refused 2 'dense0|separately|use gpt' ${context/gpt:1-4-8-6-64/mlp} --devices 2
+refused 2 'dense0|separately|use --model gpt' ${context/gpt:1-4-8-6-64/mlp} --devices 2
 refused 2 '--micro-splits|applies to no case' $context --devices 2 --micro-splits 2
 refused 2 'replicas' $context --devices 2 --inject delay=1:1ms
 # Servers are ranks, or the variable device in one process.

@@ -109,7 +109,7 @@ compare grown base --fail-on binary_bytes,allocations
 expect "fewer are well" [ "$code" -eq 0 ]
 compare base grown --fail-on accuracy
 expect "a key that no row has passes nothing: status 2" [ "$code" -eq 2 ]
-expect "a key that no row has is named" one_line 'train.accuracy: is in no row'
+expect "a key that no row has is named" one_line 'train.accuracy: no row of either side has this key'
 compare base gate
 expect "a gate that fails: status 1" [ "$code" -eq 1 ]
 document "it is named" "c['worse'][0]['key'] == 'result.status' and 'other bits' in c['worse'][0]['reason']"
@@ -137,7 +137,7 @@ program leaves 200000 "" 'sleep 4 &'
 printf 'no program\n' >text
 lockstep regress ./base real.jsonl
 expect "a program and a file: status 2" [ "$code" -eq 2 ]
-expect "each by its name" one_line 'regress: ./base: is a program and real.jsonl a results file'
+expect "each by its name" one_line 'regress: ./base: this is a program, but real.jsonl is a results file'
 while IFS='|' read -r word pair; do
     compare $pair --model poly
     expect "$pair: status 3" [ "$code" -eq 3 ]
@@ -340,13 +340,13 @@ done <<'END'
 2|instructions: applies only if both sides are programs|f.jsonl f_same.jsonl --instructions
 2|1 of 2 arguments|f.jsonl
 2|this is not a format; valid are: table, json, md|f.jsonl f.jsonl --format csv
-2|give a share above 0|f.jsonl f.jsonl --threshold 0
+2|give a percentage above 0|f.jsonl f.jsonl --threshold 0
 2|unknown key|f.jsonl f.jsonl --fail-on nothing
 2|is not valid; give KEY|f.jsonl f.jsonl --fail-on nodes=x
 2|fails a case after N undecided comparisons|f.jsonl f.jsonl --fail-on undecided
 2|needs the report of the previous comparison|f.jsonl f.jsonl --fail-on undecided=2
 2|ci/bisect.sh GOOD BAD --build COMMAND|--bisect HEAD~1 HEAD --build true --model poly
-2|no such format; valid are: table, jsonl|--calibrate 1 ./base --format github
+2|this is not a format; valid are: table, jsonl|--calibrate 1 ./base --format github
 2|is not valid; give a time|f.jsonl f.jsonl --max-time soon
 2|leaves nothing to compare|./base ./base --dry-run
 2|is an option of: results|f.jsonl f.jsonl --since 2d

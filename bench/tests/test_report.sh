@@ -526,7 +526,7 @@ expect "values of an option side by side" grep -q '<td>tree<td class=n>1<td clas
 { head -n 2 scaling.jsonl; printf '{"schema": 1, "id": "a", "time'; } >cut.jsonl
 lockstep report --results cut.jsonl --out nothing
 expect "an incomplete line is refused" test "$code" -eq 3 -a ! -e nothing
-expect "which names it" one_line "cut.jsonl: line 3: is not JSON"
+expect "which names it" one_line "cut.jsonl: line 3: this line is not valid JSON"
 lockstep run --model poly --steps 3 --warmup 0 --blocks 1 --results grows.db --progress no
 (for _ in 1 2 3 4 5 6; do "$LOCKSTEP" run --model poly --steps 3 --warmup 0 --blocks 1 --results grows.db --quiet; done) \
     >/dev/null 2>&1 &
@@ -549,7 +549,7 @@ run_again poly --strategy mirrored --devices 2 --ranks 2 --reduce exact --micro-
 run_again poly --strategy mirrored --devices 2 --inject delay=1:1ms --optimizer momentum:0.5
 report --results again.db
 lockstep run --plan page/report.yaml --label again --resume --results again.db
-expect "report.yaml is the rows' cases" grep -q "8 of 8 cases have their row in again.db already; 0 left" err
+expect "report.yaml is the rows' cases" grep -q "8 of 8 cases have a row in again.db already; 0 cases are left" err
 expect "report.bib names version and commit" grep -q "Report of 8 rows by Lockstep" page/report.bib
 lockstep_ok results list --results again.db --format jsonl
 expect "rows.jsonl is the rows" cmp -s page/rows.jsonl out

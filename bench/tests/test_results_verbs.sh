@@ -57,7 +57,7 @@ expect "a last line without line feed is a row" grep -qx '2 rows imported, 0 wer
 head -c $(($(head -n 1 ends.jsonl | wc -c) + 300)) ends.jsonl >cut.jsonl
 lockstep results import cut.jsonl --results cut.db
 expect "the beginning of one is refused: status 3" [ "$code" -eq 3 ]
-expect "by its line" one_line "cut.jsonl: line 2: is not JSON"
+expect "by its line" one_line "cut.jsonl: line 2: this line is not valid JSON"
 { head -n 3 made.jsonl; echo '{"schema":1}'; } >broken.jsonl
 lockstep results import broken.jsonl --results broken.db
 expect "a line that is no row: status 3" [ "$code" -eq 3 ]
@@ -433,9 +433,9 @@ expect "what may be why is said" one_line "model compiler,.*: rows differ in pro
 : >every.rows # of rows that were made up
 for form in google-benchmark benchmark-action; do
     lockstep results export --to $form --results mix.db --where model=computer
-    expect "$form: what is not of one machine is said" one_line "rows that get the same name differ in provenance.host; choose comparable rows by --where"
+    expect "$form: what is not of one machine is said" one_line "rows that get the same name differ in provenance.host; choose comparable rows with --where"
     lockstep results export --to $form --results mix.db --where model=seed
-    expect "$form: nor of one case" one_line "rows that get the same name differ in case.seed; choose comparable rows by --where"
+    expect "$form: nor of one case" one_line "rows that get the same name differ in case.seed; choose comparable rows with --where"
 done
 
 # ---- Rows of micro ----------------------------------------------------------------------------
@@ -572,7 +572,7 @@ done <<'END'
 2|not a number of rows|list --last 0
 2|this is not a format|list --format xml
 2|--to NAME|export
-2|no such format; valid are: jsonl|export --to excel
+2|this is not a format of export; valid are: jsonl|export --to excel
 2|is an option of results export|list --to csv
 2|is an option of results prune|list --yes
 2|nothing says which rows to remove|prune

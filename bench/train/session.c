@@ -426,8 +426,9 @@ static ls_status take_turn(void *context, ls_status own_status, uint64_t *batche
 static ls_status check_signals(void *context)
 {
     (void)context;
-    return ls_interrupted() ? ls_fail(LS_CODE_INTERRUPTED, "evaluation", NULL, "interrupted")
-                            : LS_OK;
+    return ls_interrupted()
+               ? ls_fail(LS_CODE_INTERRUPTED, "evaluation", NULL, "the evaluation was interrupted")
+               : LS_OK;
 }
 
 ls_status ls_session_evaluate(ls_session *session, uint64_t samples, bool outputs,

@@ -161,8 +161,8 @@ ls_status ls_need_refuse(const ls_need *need, const ls_plan_of_case *plan, bool 
     fclose(stream);
     const int use = next_use(&most->formula, -1);
     return ls_fail(LS_CODE_MISSING, "memory", most->name,
-                   "%zu bytes do not fit into the %zu that --memory %s allows; the %s needs %s; "
-                   "the largest part is %s; %s, or %s may fit",
+                   "%zu bytes do not fit into the %zu bytes that --memory %s allows; the %s needs "
+                   "%s; the largest part is %s; %s, or %s may fit",
                    ls_need_sum(&most->formula), most->limit, judge ? "growth" : memory,
                    judge ? "gate's judge" : "case", text, ls_memory_use_name((ls_memory_use)use),
                    remedy_of(&most->formula), judge ? "--gate-steps 0" : "another --memory");

@@ -19,7 +19,7 @@ if [ "${1:-}" = --gpus ]; then
     shift 2
 fi
 [ $# -ge 1 ] && [[ $gpus =~ ^[0-9]+$ ]] ||
-    { echo "one-node: COMMAND: missing; ci/slurm/one-node.sh [--gpus N] COMMAND..." >&2; exit 2; }
+    { echo "ci/slurm/one-node.sh: the command is missing; use ci/slurm/one-node.sh [--gpus N] COMMAND..." >&2; exit 2; }
 for package in munge:munged slurmctld:slurmctld slurmd:slurmd slurm-client:srun; do
     command -v "${package#*:}" >/dev/null || skip "${package#*:} is not installed (${package%:*})"
 done
@@ -38,7 +38,7 @@ end() {
 }
 trap end EXIT
 failed() { # failed DAEMON
-    echo "one-node: $1: does not answer; its log says why:" >&2
+    echo "ci/slurm/one-node.sh: $1 does not answer; the log of $1 says why:" >&2
     tail -n 5 "$folder/$1.log" >&2
     exit 3
 }

@@ -17,7 +17,7 @@
 set -euo pipefail
 lockstep=${LOCKSTEP:-lockstep}
 command -v "$lockstep" >/dev/null || {
-    echo "scaling.sh: LOCKSTEP: $lockstep: is not a program on $(hostname); LOCKSTEP=/path/lockstep $0 ... works" >&2
+    echo "scaling.sh: LOCKSTEP: $lockstep: there is no such program on $(hostname); set LOCKSTEP=/path/lockstep" >&2
     exit 3
 }
 
@@ -30,12 +30,12 @@ submit() { # options of sbatch, then numbers of nodes
     [ $# -gt 0 ] || set -- 1 2
     for nodes in "$@"; do
         [[ $nodes =~ ^[1-9][0-9]*$ ]] || {
-            echo "scaling.sh: NODES: $nodes: is not a number of nodes; ci/slurm/scaling.sh 1 2 4 works" >&2
+            echo "scaling.sh: NODES: $nodes: this is not a number of nodes; use for example ci/slurm/scaling.sh 1 2 4" >&2
             exit 2
         }
     done
     command -v sbatch >/dev/null || {
-        echo "scaling.sh: sbatch: not here; run it where jobs are submitted" >&2
+        echo "scaling.sh: sbatch is not installed here; run this script where jobs are submitted" >&2
         exit 3
     }
     for nodes in "$@"; do
@@ -52,7 +52,7 @@ submit() { # options of sbatch, then numbers of nodes
 measure() { # measure NODES: what this job runs
     local ranks=$SLURM_NTASKS_PER_NODE cores cpus
     [[ $(srun --mpi=list 2>&1) == *pmix* ]] || {
-        echo "scaling.sh: srun --mpi=list: has no pmix; mpirun in place of srun works" >&2
+        echo "scaling.sh: srun --mpi=list: this Slurm does not support pmix; use mpirun instead of srun" >&2
         exit 3
     }
     # Cores, not the hardware threads that Slurm counts as CPUs: a rank's share of the node's, at most 64.
@@ -70,7 +70,7 @@ join() { # join NODES...: skips a number whose job has no rows
     local nodes
     for nodes in "$@"; do
         "$lockstep" results import "lockstep-scaling-$nodes.db" --results lockstep-scaling.db ||
-            echo "scaling.sh: $nodes nodes: no rows; lockstep-scaling-$nodes.log says why" >&2
+            echo "scaling.sh: $nodes nodes: there are no rows; lockstep-scaling-$nodes.log says why" >&2
     done
     "$lockstep" results list --results lockstep-scaling.db --where 'label~scaling' --sort case.hosts --columns \
         case.hosts,case.ranks,strategy,scaling,samples_per_s,speedup,efficiency,status

@@ -59,8 +59,8 @@ char *ls_declared_valid(const ls_declared_option *option, char *valid, size_t si
                  option->high);
     else
         for (const char *const *w = words_of(option); *w && used < size; w++)
-            used += (size_t)snprintf(valid + used, size - used, "%s%s",
-                                     used ? ", " : "valid are: ", *w);
+            used +=
+                (size_t)snprintf(valid + used, size - used, "%s%s", used ? ", " : "one of ", *w);
     return valid;
 }
 
@@ -71,7 +71,7 @@ ls_status ls_declared_set(ls_declared_values *values, const ls_declared_option *
     char valid[160];
     int i = 0;
     if (!ls_declared_read(option, text, &value.number))
-        return ls_fail(LS_CODE_USAGE, "option", option->name, "'%.64s' is not valid; %s", text,
+        return ls_fail(LS_CODE_USAGE, "option", option->name, "'%.64s' is not valid; use %s", text,
                        ls_declared_valid(option, valid, sizeof valid));
     while (i < LS_DECLARED_MOST && items[i].option && items[i].option != option)
         i++;

@@ -82,7 +82,7 @@ static ls_status take(stream *in, uint8_t *out, size_t size)
         return got == size ? LS_OK : broken(in, "this file has less data than its header says");
     }
     if (size > in->left)
-        return broken(in, "this file ends within its header");
+        return broken(in, "this file is truncated within its header");
     in->left -= size;
     return ls_raw_read(&in->file, out, size);
 }
@@ -127,8 +127,8 @@ static ls_status read_header(stream *in, ls_idx *idx)
         idx->shape[i] = (int64_t)b[0] << 24 | b[1] << 16 | b[2] << 8 | b[3];
         if (!idx->shape[i])
             return ls_fail(LS_CODE_MISSING, what, in->file.path,
-                           "holds nothing: dimension %d of the %d in its header is 0; %s", i + 1,
-                           idx->rank, hint);
+                           "this file is empty: dimension %d of the %d in its header is 0; %s",
+                           i + 1, idx->rank, hint);
         if (!ls_size_multiply(idx->bytes, (size_t)idx->shape[i], &idx->bytes))
             return broken(in, "the sizes in this file's header are out of range");
     }

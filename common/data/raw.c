@@ -24,7 +24,7 @@ ls_status ls_raw_open(const char *what, const char *path, ls_raw_file *out)
     if (error || !S_ISREG(facts.st_mode)) {
         close(fd);
         return ls_fail(LS_CODE_MISSING, what, path, "%s; name a regular file",
-                       error ? strerror(error) : "is not a regular file");
+                       error ? strerror(error) : "this is not a regular file");
     }
     *out = (ls_raw_file){.what = what, .path = path, .fd = fd, .size = (size_t)facts.st_size};
     return LS_OK;
@@ -46,7 +46,8 @@ static ls_status read_bytes(const ls_raw_file *file, const size_t *at, void *out
                            "cannot be read: %s; use an intact copy", strerror(errno));
         if (got == 0)
             return ls_fail(LS_CODE_MISSING, file->what, file->path,
-                           "is truncated: %zu bytes are missing; use an intact copy", size);
+                           "this file is truncated (%zu bytes are missing); use an intact copy",
+                           size);
         next += got;
         size -= (size_t)got;
     }

@@ -226,8 +226,9 @@ void ls_device_turn(ls_device *device)
 ls_status ls_queue_skip(ls_queue *queue, const bool *skip)
 {
     if (queue->device->info.name.kind == LS_DEVICE_GPU)
-        return ls_fail(LS_CODE_MISSING, "queue", queue->device->info.text,
-                       "operations in a GPU's program cannot be skipped; use a CPU device");
+        return ls_fail(
+            LS_CODE_MISSING, "queue", queue->device->info.text,
+            "operations in a GPU's captured program cannot be skipped; use a CPU device");
     queue->skip = skip;
     return LS_OK;
 }
@@ -268,7 +269,7 @@ ls_status ls_queue_profile(ls_queue *queue, ls_time_profile *profile, ls_time_lo
     const ls_device_backend *backend = queue->device->backend;
     if (!backend->queue_profile)
         return ls_fail(LS_CODE_MISSING, "profile", queue->device->info.text,
-                       "queues of this back end cannot be profiled; use CPU devices");
+                       "queues of this type of device cannot be profiled; use CPU devices");
     return backend->queue_profile(queue, profile, log);
 }
 

@@ -21,9 +21,10 @@ static ls_status replace(const ls_placement *placement, const char *operation, c
         snprintf(list + used, sizeof list - used, "%s%s", i ? "+" : "",
                  ls_device_name_text(&(*out)[i], text));
     }
-    ls_log_line(placement->log, LS_LOG_NORMAL,
-                "soft placement: %s%s%s does not exist here; placed on %s",
-                operation ? operation : "", operation ? ": " : "", spec, list);
+    ls_log_line(
+        placement->log, LS_LOG_NORMAL,
+        "soft placement: %s%sthe device %s does not exist on this machine; %s is used instead",
+        operation ? operation : "", operation ? ": " : "", spec, list);
     return LS_OK;
 }
 

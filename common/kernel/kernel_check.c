@@ -80,7 +80,7 @@ ls_status ls_check_activation(const ls_work *work, ls_activation activation)
     if (activation == LS_ACTIVATION_NONE || activation == LS_ACTIVATION_RELU)
         return LS_OK;
     return ls_fail(LS_CODE_USAGE, work->op, "activation",
-                   "%d is not an activation; give LS_ACTIVATION_NONE or LS_ACTIVATION_RELU",
+                   "%d is not an activation; use LS_ACTIVATION_NONE or LS_ACTIVATION_RELU",
                    (int)activation);
 }
 

@@ -34,9 +34,9 @@ static ls_status check_axis(const ls_work *work, const char *name, int64_t in, i
         before < size && (!out || (in && (out - 1) * stride - before < in)))
         return LS_OK;
     return ls_fail(LS_CODE_USAGE, work->op, name,
-                   "a window of %" PRId64 " and stride %" PRId64 " with %" PRId64
-                   " of padding gives no %" PRId64 " positions on %" PRId64
-                   "; give windows that lie on the image",
+                   "a window of %" PRId64 " with stride %" PRId64 " and padding %" PRId64
+                   " does not give %" PRId64 " positions on an image of %" PRId64
+                   "; give sizes that fit the image",
                    size, stride, before, out, in);
 }
 
@@ -152,7 +152,8 @@ static ls_status check_radius(const ls_work *work, int64_t radius, double alpha)
 {
     if (radius < 0 || radius > longest_side)
         return ls_fail(LS_CODE_USAGE, work->op, "radius",
-                       "%" PRId64 " is out of range; give 0 to %" PRId64, radius, longest_side);
+                       "%" PRId64 " is not a possible radius; give 0 to %" PRId64, radius,
+                       longest_side);
     return ls_check_value(work, "alpha", alpha);
 }
 

@@ -11,7 +11,7 @@ static ls_status check_tokens(const ls_work *work, int64_t tokens)
     if (tokens >= 1 && tokens <= longest)
         return LS_OK;
     return ls_fail(LS_CODE_USAGE, work->op, "tokens",
-                   "%" PRId64 " is out of range; give 1 to %" PRId64, tokens, longest);
+                   "%" PRId64 " tokens are given; give 1 to %" PRId64, tokens, longest);
 }
 
 static ls_status check_slice(const ls_work *work, int64_t first, int64_t count, int64_t all)
@@ -57,8 +57,8 @@ static ls_status check_slices(const ls_work *work, int64_t slices)
 {
     if (slices >= 1)
         return LS_OK;
-    return ls_fail(LS_CODE_USAGE, work->op, "slices", "%" PRId64 " is out of range; give 1 or more",
-                   slices);
+    return ls_fail(LS_CODE_USAGE, work->op, "slices",
+                   "%" PRId64 " slices are given; give 1 or more", slices);
 }
 
 ls_status ls_check_softmax_whole(const ls_softmax_whole_args *a, ls_work *work)
@@ -83,7 +83,7 @@ ls_status ls_check_count_parts(const ls_count_parts_args *a, ls_work *work)
     LS_TRY(check_slices(work, a->slices));
     if (a->targets < 1)
         return ls_fail(LS_CODE_USAGE, work->op, "targets",
-                       "%" PRId64 " is out of range; give 1 or more", a->targets);
+                       "%" PRId64 " targets are given; give 1 or more", a->targets);
     return CHECK_TENSORS(READ(parts, a->slices * a->rows, LS_SOFTMAX_PART),
                          OF_TYPE(labels, a->rows, 1, 0), OF_TYPE(state, 1, 1, 0),
                          OF_TYPE(correct, 1, 1, WRITTEN));
@@ -106,8 +106,8 @@ static ls_status check_width(const ls_work *work, int64_t width)
 {
     if (width >= 1)
         return LS_OK;
-    return ls_fail(LS_CODE_USAGE, work->op, "width", "%" PRId64 " is out of range; give 1 or more",
-                   width);
+    return ls_fail(LS_CODE_USAGE, work->op, "width",
+                   "a width of %" PRId64 " is given; give 1 or more", width);
 }
 
 ls_status ls_check_layer_norm_forward(const ls_layer_norm_forward_args *a, ls_work *work)

@@ -124,7 +124,7 @@ ls_status ls_optimizer_parse(const char *text, ls_optimizer *out)
         size_t size = strcspn(rest, ",");
         if (size >= sizeof item)
             return ls_fail(LS_CODE_USAGE, "optimizer", text,
-                           "a value is too long; give at most 63 characters");
+                           "a value is too long; use at most 63 characters");
         memcpy(item, rest, size);
         item[size] = 0;
         LS_TRY(parse_value(item, rest == text + length + 1, &seen, &optimizer));

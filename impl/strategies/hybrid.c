@@ -42,7 +42,7 @@ const ls_declared_option ls_option_hybrid_replicas = {
     "hybrid-replicas", "D", "2", "replicas", "number of replicas of the divided model",
     .low = 1, .high = LS_JOB_REPLICAS};
 static const ls_declared_option stages = {
-    "hybrid-stages", "S", "1", "stages", "stages of each replica: a pipeline whose stages have split layers",
+    "hybrid-stages", "S", "1", "stages", "number of pipeline stages of each replica; a stage's layers are split over its devices",
     .low = 1, .high = LS_JOB_REPLICAS, .when = "--hybrid-inner tensor-parallel"};
 /* clang-format on */
 

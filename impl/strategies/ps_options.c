@@ -121,10 +121,10 @@ ls_status ls_ps_check(const ls_outline *o)
             "--strategy ps has one device per rank, not %zu; use --devices 1 with more ranks",
             o->devices);
     if (o->ranks > 1 && ps->colocate && ps->servers > o->ranks)
-        return ls_fail(LS_CODE_USAGE, "option", "--ps-servers",
-                       "%d servers are more than the %d ranks; give at most as many servers as "
-                       "ranks",
-                       ps->servers, o->ranks);
+        return ls_fail(
+            LS_CODE_USAGE, "option", "--ps-servers",
+            "%d servers are more than the %d ranks; use at most as many servers as ranks",
+            ps->servers, o->ranks);
     if (o->ranks > 1 && !ps->colocate && ps->servers >= o->ranks)
         return ls_fail(LS_CODE_USAGE, "option", "--ps-servers",
                        "%d servers leave no worker among %d ranks; use at least %d ranks, or "
@@ -132,8 +132,8 @@ ls_status ls_ps_check(const ls_outline *o)
                        ps->servers, o->ranks, ps->servers + 1);
     if (ps->backups && ps->backups >= workers)
         return ls_fail(LS_CODE_USAGE, "option", "--ps-backup-workers",
-                       "%d backups of %d workers leave no worker to wait for; give at most %d, or "
-                       "more workers",
+                       "with %d backups among %d workers there is no worker to wait for; use at "
+                       "most %d backups, or more workers",
                        ps->backups, workers, workers - 1);
     return LS_OK;
 }

@@ -32,7 +32,7 @@ const ls_declared_option ls_option_zero_reshard = {
     .type = LS_DECLARED_SWITCH, .when = "--zero-stage 3"};
 const ls_declared_option ls_option_zero_windows = {
     "zero-windows", "W", "2", "", 
-    "most buckets of parameters that are gathered at a time (or as many as a layer needs)",
+    "largest number of buckets of parameters that are gathered at once (or as many as a layer needs)",
     .low = 1, .high = ALL, .when = "--zero-stage 3 --zero-reshard yes"};
 const ls_declared_option ls_option_zero_accumulation = {
     "zero-accumulation", "depth|breadth", "depth", "", 

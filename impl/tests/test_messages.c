@@ -157,14 +157,14 @@ static void verbs_that_cannot_act_are_refused(void **state)
         void (*build)(ls_step *step);
         const char *words;
     } cases[] = {{build_add_up, "ls_add_up cannot be called"},
-                 {build_shadow, "ls_shadow needs shadow members"},
-                 {build_buckets, "ls_bucket_count has no buckets"},
-                 {ls_average, "ls_bucket_count has no buckets"},
+                 {build_shadow, "ls_shadow can be called only if"},
+                 {build_buckets, "ls_bucket_count cannot be called, since there are no buckets"},
+                 {ls_average, "ls_bucket_count cannot be called, since there are no buckets"},
                  {build_node, "ls_run_node cannot be called"},
                  {build_stage, "ls_run_pass cannot be called"},
                  {build_arrived, "ls_add_arrived cannot be called"},
-                 {build_request, "ls_request cannot be called: no server"},
-                 {build_serve, "ls_serve cannot be called: no server"}};
+                 {build_request, "ls_request cannot be called in this step, since no server"},
+                 {build_serve, "ls_serve cannot be called in this step, since no server"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const ls_strategy strategy = {.name = "made up", .build = cases[i].build};
         ls_run *run;

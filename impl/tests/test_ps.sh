@@ -119,7 +119,7 @@ expect "the order is written" [ "$(head -n 1 order)" = "lockstep ps order 1" ]
 expect "of each server each worker's pulls and pushes" [ "$(grep -cE '^[01] (pull|push) [01]$' order)" -eq 480 ]
 lockstep verify --strategy ps --devices 3 --ps-mode async --inject bitflip=1:2 $small
 expect "no bit is flipped where nothing is compared" [ "$code" -eq 2 ]
-expect "which is said in one line" one_line 'bitflip=1:2: no step of this case is compared'
+expect "which is said in one line" one_line 'bitflip=1:2: the gate compares no step of this case'
 
 # A step of asynchronous workers is as many gradients, in the order in which they ended: time increases, and the mean
 # of the losses of all steps is that of all gradients.

@@ -111,12 +111,12 @@ export LOCKSTEP_FAIL=cpu:0:30!
 run --strategy single --seed 1,2,3
 [ "$code/$(grep -c '"status": *"error"' "$dir/rows")/$(wc -l <"$dir/rows")/$(wc -l <"$dir/err")" = 3/3/3/0 ] ||
   wrong "status $code; three rows of status error, and no more, were wanted"
-[ "$(grep -c '"reason": *"operation: cpu:0 ' "$dir/rows")/$(grep -c '"reason": *"run: not finished: a device that this case needs failed in another case: operation: cpu:0 ' \
+[ "$(grep -c '"reason": *"operation: cpu:0 ' "$dir/rows")/$(grep -c '"reason": *"run: not finished: this case needs a device that failed in another case: operation: cpu:0 ' \
   "$dir/rows")" = 1/2 ] || wrong "one case fails, two are not finished"
 export LOCKSTEP_FAIL=cpu:0:1!
 run --strategy single --seed 1,2,3
 [ "$code/$(wc -l <"$dir/rows")" = 3/1 ] || wrong "status $code, and one row, of the case whose gate the device failed, were wanted"
-[ "$(cat "$dir/err")" = "lockstep: run: 2 of 3 cases: not run, since a device failed and this process cannot use it any more; run these cases by another command" ] ||
+[ "$(cat "$dir/err")" = "lockstep: run: 2 of 3 cases are not run, since a device failed and this process cannot use that device any more; run these cases by another command" ] ||
   wrong "the cases that were not run are not told"
 unset LOCKSTEP_FAIL
 echo "$runs runs of $cases cases and more end as they should"

@@ -113,13 +113,13 @@ static void test_the_command_line_replaces(void **state)
     } plans[] = {
         {"defaults: {batch: [4, 5]}\ncases: [{seed: 2}]\n", 1, 3, NULL},
         {"model: mlp\nbatch: [4, 5]\n", 1, 3,
-         "plan: p.yaml:2:1: the command line replaces this batch"},
+         "plan: p.yaml:2:1: the command line's value of batch replaces this one"},
         {"cases: [{seed: 2, batch: 4}]\n", 1, 3,
-         "plan: p.yaml:1:19: the command line replaces this batch"},
+         "plan: p.yaml:1:19: the command line's value of batch replaces this one"},
         {"defaults: {epochs: 2}\ncases: [{seed: 2, batch: 4}]\n", 1, 3,
-         "plan: p.yaml:2:19: the command line replaces this batch"},
+         "plan: p.yaml:2:19: the command line's value of batch replaces this one"},
         {"cases: [{seed: 2, batch: 4}, {seed: 4, batch: 4}, {seed: 5, batch: 5}]\n", 3, 3,
-         "plan: p.yaml:1:19: the command line replaces this batch, and 2 more\n"},
+         "plan: p.yaml:1:19: the command line's value of batch replaces this one, and 2 more\n"},
         {"cases: [{seed: [2, 4]}]\nexclude: [{batch: 3, seed: 4}]\n", 1, 3, NULL},
     };
     for (size_t i = 0; i < sizeof plans / sizeof *plans; i++) {
@@ -140,20 +140,21 @@ static void test_the_command_line_replaces(void **state)
                                         "defaults: {batch: 4, batch: 5}\ncases: [{seed: 2}]\n"};
     for (size_t i = 0; i < sizeof twice / sizeof *twice; i++) {
         write_plan(twice[i], strlen(twice[i]));
-        assert_refused_with("--batch=3", twice[i], "batch: given twice");
+        assert_refused_with("--batch=3", twice[i], "batch: is given twice");
     }
 }
 
 static void test_unknown_and_repeated_keys(void **state)
 {
     (void)state;
-    assert_refused("model: mlp\nbatsh: 3\n", "plan: p.yaml:2:1: batsh: unknown key; did you mean "
-                                             "batch?");
-    assert_refused("batch: 3\nmodel: mlp\nbatch: 4\n", "p.yaml:3:1: batch: given twice");
+    assert_refused("model: mlp\nbatsh: 3\n",
+                   "plan: p.yaml:2:1: 'batsh' is not a valid key; did you mean "
+                   "batch?");
+    assert_refused("batch: 3\nmodel: mlp\nbatch: 4\n", "p.yaml:3:1: batch: is given twice");
     assert_refused("sizes: 3\n", "p.yaml:1:1: sizes: does not apply to run");
-    assert_refused("--batch: 3\n", "p.yaml:1:1: --batch: unknown key");
+    assert_refused("--batch: 3\n", "p.yaml:1:1: '--batch' is not a valid key");
     assert_refused("plan: other.yaml\n", "p.yaml:1:1");
-    assert_refused("steps: 3\nepochs: 2\n", "p.yaml:1:8: steps: conflicts with --epochs");
+    assert_refused("steps: 3\nepochs: 2\n", "p.yaml:1:8: steps: cannot be used with --epochs");
 }
 
 static void test_bad_values(void **state)
@@ -181,12 +182,12 @@ static void test_bad_files(void **state)
     assert_refused("- a\n- b\n", "p.yaml:1:1");
     assert_refused("just text\n", "p.yaml:1:1");
     assert_refused("model: mlp\nbatch: [1, 2\n", "p.yaml:");
-    assert_refused("model: \"mlp\n", "p.yaml:1:9: is not valid YAML");
+    assert_refused("model: \"mlp\n", "p.yaml:1:9: this is not valid YAML");
     assert_refused("model: mlp\n---\nbatch: 3\n", "p.yaml:2:");
     assert_refused("model: mlp\n\tbatch: 3\n", "p.yaml:");
-    assert_refused("? [a]\n: b\n", "p.yaml:1:1: has a key here");
-    assert_refused("steps: 3\n%\xed: \xed\xf1", "p.yaml:2:1: has a line that begins with %");
-    assert_refused("? add :\t? : \x01? ? :\x01:", "p.yaml:1:1: has a key here");
+    assert_refused("? [a]\n: b\n", "p.yaml:1:1: this key begins with ?");
+    assert_refused("steps: 3\n%\xed: \xed\xf1", "p.yaml:2:1: this line begins with %");
+    assert_refused("? add :\t? : \x01? ? :\x01:", "p.yaml:1:1: this key begins with ?");
     write_plan("model: \"a\\0b\"\n", 14);
     assert_refused_with(NULL, "zero byte", "p.yaml:1:9: a zero byte");
     write_plan("model: a\0b\n", 11);
@@ -323,23 +324,24 @@ static void test_repeat_and_budget(void **state)
     assert_refused("repeat: [1]\n", "p.yaml:1:9");
     assert_refused("budget: soon\n", "p.yaml:1:9: budget: 'soon' is not valid");
     assert_refused("budget: 1min\nepochs: 2\n",
-                   "p.yaml:1:9: budget: chooses the number of timed steps");
+                   "p.yaml:1:9: `budget:` chooses the number of timed steps");
     assert_refused("repeat: 2\nrepeat: 3\n", "p.yaml:2:1: repeat: given twice");
-    assert_refused("save: f\nrepeat: 2\n", "save: several cases cannot be saved");
+    assert_refused("save: f\nrepeat: 2\n",
+                   "save: this command has several cases, which cannot all be saved");
 }
 
 static void test_refused_parts(void **state)
 {
     (void)state;
-    assert_refused("cases: {batch: 3}\n", "p.yaml:1:8: anything but a list");
+    assert_refused("cases: {batch: 3}\n", "p.yaml:1:8: something other than a list");
     assert_refused("cases: []\n", "p.yaml:1:");
-    assert_refused("cases: [3]\n", "p.yaml:1:9: anything but a mapping");
-    assert_refused("cases: [{batch: 3, batch: 4}]\n", "p.yaml:1:20: batch: given twice");
-    assert_refused("cases: [{batsh: 3}]\n", "p.yaml:1:10: batsh: unknown key");
-    assert_refused("cases: [{quiet: yes}]\n", "p.yaml:1:10: quiet: belongs to the whole command");
+    assert_refused("cases: [3]\n", "p.yaml:1:9: something other than a mapping");
+    assert_refused("cases: [{batch: 3, batch: 4}]\n", "p.yaml:1:20: batch: is given twice");
+    assert_refused("cases: [{batsh: 3}]\n", "p.yaml:1:10: 'batsh' is not a valid key");
+    assert_refused("cases: [{quiet: yes}]\n", "p.yaml:1:10: quiet: applies to the whole command");
     assert_refused("cases: [{steps: 3, epochs: 4}]\n", "p.yaml:1:17: steps: conflicts");
     assert_refused("batch: 3\ncases: [{seed: 2}]\n", "p.yaml:1:1: an option next to `cases:`");
-    assert_refused("defaults: [1]\n", "p.yaml:1:11: anything but a mapping");
+    assert_refused("defaults: [1]\n", "p.yaml:1:11: something other than a mapping");
     assert_refused("defaults: {dry-run: yes}\n", "p.yaml:1:12");
     assert_refused("cases: [{ps-mode: async}]\n", "ps-mode: applies to no case");
     assert_refused("defaults: {ps-mode: async}\ncases: [{seed: 2}]\n",
@@ -372,7 +374,8 @@ static void test_hostile(void **state)
     write_repeated("", "- ", 100000, "");
     assert_refused_with(NULL, "deep sequences", "p.yaml:1:1");
     write_repeated("cases:\n", "- {}\n", 200000, "");
-    assert_refused_with(NULL, "many mappings", "p.yaml:4098:3: more than 4096 mappings");
+    assert_refused_with(NULL, "many mappings",
+                        "p.yaml:4098:3: this list has more than 4096 mappings");
     assert_refused("seed: 1,2,3,4,5,6,7,8,9,10\nbatch: 1,2,3,4,5,6,7,8,9,10\n"
                    "steps: 1,2,3,4,5,6,7,8,9,10\nwarmup: 1,2,3,4,5,6,7,8,9,10\n"
                    "lr: 1,2,3,4,5,6,7,8,9,10\nmicro-shards: 1,2,3,4,5,6,7,8,9,10\nreduce: exact\n",

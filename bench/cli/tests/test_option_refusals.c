@@ -12,7 +12,7 @@ static void test_unknown_options(void **state)
     USAGE("run --mod=mlp", "not abbreviated");
     USAGE("run --step 5", "not abbreviated", "--steps");
     USAGE("run --zzzzzzzzz 5", "--zzzzzzzzz: unknown option");
-    USAGE("run -m mlp", "-m: unknown option", "--name");
+    USAGE("run -m mlp", "-m: unknown option", "two dashes");
     USAGE("run -model mlp", "-model: unknown option");
     USAGE("run --", "unknown option");
     USAGE("run mlp", "argument: mlp: unexpected");
@@ -25,12 +25,12 @@ static void test_unknown_options(void **state)
 static void test_values_missing_or_twice(void **state)
 {
     (void)state;
-    USAGE("run --model", "--model: a value is missing", "NAME");
-    USAGE("run --model --batch 4", "--model: a value is missing");
+    USAGE("run --model", "--model: the value is missing", "NAME");
+    USAGE("run --model --batch 4", "--model: the value is missing");
     USAGE("run --model=", "--model: the value is empty");
     USAGE("run --batch 1,,2", "--batch: the value is empty");
     USAGE("run --batch 1,", "--batch: the value is empty");
-    USAGE("run --batch 1 --batch 2", "--batch: given twice", "list");
+    USAGE("run --batch 1 --batch 2", "--batch: is given twice", "list");
     USAGE("run --quiet --quiet", "--quiet: given twice");
     USAGE("run --load a --load=a", "--load: given twice");
 }
@@ -40,8 +40,8 @@ static void test_conflicts(void **state)
     (void)state;
     USAGE("run --steps 5 --epochs 1", "--steps", "cannot be used with --epochs");
     USAGE("run --epochs=1 --steps=100", "--steps", "cannot be used with --epochs");
-    USAGE("run --quiet --verbose", "--quiet", "conflicts with --verbose");
-    USAGE("run --quiet --progress yes", "--quiet", "conflicts with --progress");
+    USAGE("run --quiet --verbose", "--quiet", "cannot be used with --verbose");
+    USAGE("run --quiet --progress yes", "--quiet", "cannot be used with --progress");
     USAGE("run --save f --batch 1,2", "--save", "several cases");
     USAGE("verify --gate-steps 5", "--gate-steps", "verify", "run");
     USAGE("verify --blocks 2", "--blocks", "verify");
@@ -110,8 +110,9 @@ static void test_bad_words(void **state)
     USAGE("run --ranks 2 --timeout soon", "20s");
     USAGE("run --timeout 5s", "several devices or ranks");
     USAGE("run --model 784,2048,10", "--model: '784,2048,10' are sizes", "a comma begins another",
-          "use mlp:784-2048-10");
-    USAGE("run --model 784-10", "--model: '784-10' are sizes without a model; use mlp:784-10");
+          "use --model mlp:784-2048-10");
+    USAGE("run --model 784-10",
+          "--model: '784-10' are sizes without the name of a model; use --model mlp:784-10");
     USAGE("run --devices cpu:0+cpu:0 --ranks 2", "'cpu:0' is named twice; each rank uses");
     USAGE("run --devices gpu:0+gpu:0/1", "named twice");
     USAGE("run --devices cpu:x", "--devices");
@@ -171,7 +172,8 @@ static void test_ranks_of_a_launcher(void **state)
     ls_status_free(status);
     status = parse_as_rank(thread, 3, &request);
     assert_int_equal(ls_status_code(status), LS_CODE_USAGE);
-    assert_non_null(strstr(ls_status_text(status), "--comm: thread connects ranks of one process"));
+    assert_non_null(
+        strstr(ls_status_text(status), "--comm: 'thread' connects ranks of one process"));
     ls_status_free(status);
     status = parse_as_rank(several, 3, &request);
     assert_null(status);

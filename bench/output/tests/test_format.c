@@ -278,8 +278,9 @@ static void failures(void **state)
     ls_writer *writer;
     ls_status status = ls_format_find("xml", &format);
     assert_int_equal(ls_status_code(status), LS_CODE_USAGE);
-    assert_string_equal(ls_status_text(status), "--format: xml: no such format; valid are: table, "
-                                                "jsonl, json, csv, md");
+    assert_string_equal(ls_status_text(status),
+                        "--format: xml: this is not a format; valid are: table, "
+                        "jsonl, json, csv, md");
     ls_status_free(status);
     assert_null(ls_writer_close(NULL));
     FILE *full = fopen("/dev/full", "w");

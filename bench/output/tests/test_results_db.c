@@ -26,7 +26,8 @@ static void rows_come_back(void **state)
     assert_ok(ls_results_find(results, "20261121T051700Z-ab", &found)); /* whole id and prefix */
     json_decref(found);
     assert_refused(ls_results_find(results, "2026", &found), LS_CODE_USAGE, "2026", "several");
-    assert_refused(ls_results_find(results, "2027", &found), LS_CODE_MISSING, "2027", "not in");
+    assert_refused(ls_results_find(results, "2027", &found), LS_CODE_MISSING, "2027",
+                   "has this id");
     assert_refused(ls_results_find(results, "", &found), LS_CODE_USAGE, "''", "empty");
     assert_refused(ls_results_append(results, first), LS_CODE_MISSING, path, "UNIQUE");
     json_t *nameless = json_object();

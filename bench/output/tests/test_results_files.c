@@ -294,7 +294,7 @@ static void places_that_hold_no_file_are_refused(void **state)
     assert_refused(ls_results_open(in_folder("missing.db", path), false, &results), LS_CODE_MISSING,
                    path, "no such file");
     assert_open_refused(in_folder("a/rows.db", path), "a/rows.db");
-    assert_refused(ls_results_open(path, true, &results), LS_CODE_MISSING, path, "make it");
+    assert_refused(ls_results_open(path, true, &results), LS_CODE_MISSING, path, "make the folder");
     assert_int_equal(access(in_folder("a", path), F_OK), -1);
     assert_int_equal(chdir(folder), 0);
     ls_results_close(open_results(LS_RESULTS_DEFAULT)); /* only its folder is created */

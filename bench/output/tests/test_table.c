@@ -309,7 +309,8 @@ static void columns_are_chosen(void **state)
     static const char *const refused[][2] = {
         {"nonsuch", "--columns: nonsuch: unknown key"},
         {"strategy,,median", "--columns: '': unknown key"},
-        {"peak", "--columns: peak: several keys end like this; give one of memory.devices.peak, "}};
+        {"peak", "--columns: peak: several keys end like this; write the whole key, one of "
+                 "memory.devices.peak, "}};
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
         ls_status status = ls_chosen_read(refused[i][0], &chosen);
         assert_int_equal(ls_status_code(status), LS_CODE_USAGE);

@@ -312,7 +312,8 @@ static void the_first_failure_stays(void **state)
     ls_check_losses(&m.times, &verdict);
     ls_verdict_fail(&verdict, "another");
     assert_true(verdict.failed);
-    assert_string_equal(verdict.reason, "diverged: the loss is infinite at step 6");
+    assert_string_equal(verdict.reason,
+                        "diverged: the loss is infinite at step 6; use a smaller --lr, or --clip");
 }
 
 static void values_that_are_not_finite_are_named(void **state)

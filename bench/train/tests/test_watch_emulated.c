@@ -143,13 +143,16 @@ static void replays_that_never_drain_are_one_line(void **state)
         assert_non_null(status);
         assert_true(ls_status_is_final(status) && ls_status_code(status) == LS_CODE_MISSING);
         assert_non_null(
-            strstr(ls_status_text(status), "device: gpu:0: no progress in queue compute for "));
-        assert_non_null(strstr(ls_status_text(status), "; find what stops it, or raise --timeout"));
+            strstr(ls_status_text(status),
+                   "device: gpu:0: this device has made no progress in queue compute for "));
+        assert_non_null(
+            strstr(ls_status_text(status), "; find what stops the device, or raise --timeout"));
         ls_status_free(status);
         tell(&f, said, sizeof said);
         assert_non_null(strstr(said, "lockstep: device gpu:0: silent: runs without progress in "
                                      "queue compute, last sign of life "));
-        assert_non_null(strstr(said, " s ago, step 37; find what stops it, or raise --timeout"));
+        assert_non_null(
+            strstr(said, " s ago, step 37; find what stops the device, or raise --timeout"));
         assert_ptr_equal(strchr(said, '\n'), said + strlen(said) - 1);
         status = ls_queue_sync(f.queue); /* from here on without delay */
         assert_true(ls_status_is_final(status) && ls_status_is_consequence(status));

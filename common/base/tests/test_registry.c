@@ -31,7 +31,7 @@ static void names_are_listed(void **state)
     ls_status refusal = ls_registry_refuse(&registry, "rang");
     assert_int_equal(ls_status_code(refusal), LS_CODE_USAGE);
     assert_string_equal(ls_status_text(refusal),
-                        "thing: rang: none of this name; valid are: ring, rings");
+                        "thing: rang: unknown name; valid are: ring, rings");
     ls_status_free(refusal);
 }
 

@@ -81,9 +81,10 @@ static ls_status open_parts(mpi_group *group)
     LS_TRY(ls_comm_mpi_check(MPI_Comm_get_attr(group->comm, MPI_TAG_UB, &most, &found),
                              "MPI_Comm_get_attr"));
     if (!found || group->most_locals > 1000 || ls_comm_mpi_control_tag(group) > *most)
-        return ls_fail(LS_CODE_USAGE, "communicator", "mpi",
-                       "%d devices of one rank are too many; use more ranks with fewer devices",
-                       group->most_locals);
+        return ls_fail(
+            LS_CODE_USAGE, "communicator", "mpi",
+            "%d devices in one rank are too many; use more ranks, each with fewer --devices",
+            group->most_locals);
     return LS_OK;
 }
 

@@ -59,8 +59,8 @@ ls_status ls_nccl_gather_ranks(const ls_nccl *nccl, ls_status own_status, ls_com
     introduce(devices, count, &own);
     *out = (ls_nccl_rendezvous){0};
     if (!own_status && count > LS_GPUS_MOST)
-        own_status = ls_fail(LS_CODE_USAGE, "comm: nccl", NULL, "%d GPUs are too many; at most %d",
-                             count, LS_GPUS_MOST);
+        own_status = ls_fail(LS_CODE_USAGE, "comm: nccl", NULL,
+                             "%d GPUs are too many; use at most %d", count, LS_GPUS_MOST);
     if (!own_status && self == 0)
         own_status = ls_nccl_check(nccl, nccl->call.ncclGetUniqueId(&own.id), "make an id");
     if (!own_status && !all)

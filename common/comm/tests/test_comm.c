@@ -359,7 +359,7 @@ static void names_are_looked_up(void **state)
     remote.direct = NULL;
     ls_comm end = *comms[0];
     end.backend = &remote;
-    must_refuse(ls_allreduce_auto(comms[0], 8)->check(&end), LS_CODE_USAGE, "share no memory");
+    must_refuse(ls_allreduce_auto(comms[0], 8)->check(&end), LS_CODE_USAGE, "needs shared memory");
     assert_string_equal(ls_allreduce_auto(&end, 8)->name, "tree");
     assert_string_equal(ls_allreduce_auto(&end, 1 << 20)->name, "halving-doubling");
     end.size = 3;

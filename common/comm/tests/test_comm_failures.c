@@ -26,7 +26,7 @@ static void fail_in_mid_program(fixture *f, const ls_allreduce *a, const failing
     ls_status statuses[MOST_RANKS];
     float *data[MOST_RANKS];
     char expected[64];
-    snprintf(expected, sizeof expected, "abandoned by rank %d", t->culprit);
+    snprintf(expected, sizeof expected, "this rank was abandoned by rank %d", t->culprit);
     must(ls_comm_open(NULL, NULL, f->device, t->ranks, comms));
     for (int r = 0; r < t->ranks; r++) {
         data[r] = calloc(COUNT, sizeof(float));
@@ -125,7 +125,7 @@ static void a_mismatched_exchange_lets_go(void **state)
     must(ls_op_list_add(&ops[1], op));
     replay_all(f, ops, 2, 1, statuses);
     must_refuse(statuses[0], LS_CODE_MISSING, "abandoned by rank 1");
-    must_refuse(statuses[1], LS_CODE_USAGE, "3 elements here, 4 on rank 0");
+    must_refuse(statuses[1], LS_CODE_USAGE, "3 elements here, but 4 on rank 0");
     close_all(comms, ops, 2);
 }
 
@@ -165,7 +165,7 @@ static void gpus_are_refused(void **state)
     ls_device *const devices[] = {f->device[0], &gpu};
     ls_comm *comms[2];
     must_refuse(ls_comm_open(NULL, NULL, devices, 2, comms), LS_CODE_MISSING,
-                "comm: thread: gpu:0/1: this communicator exchanges between CPU devices only");
+                "comm: thread: gpu:0/1: --comm thread exchanges between CPU devices only");
 }
 
 int main(void)

@@ -341,7 +341,7 @@ static void who_cannot_be_cut_is_told(void **state)
     for (size_t i = 0; i < sizeof whole / sizeof *whole; i++) {
         must(ls_allreduce_find(whole[i], &a));
         must_refuse(ls_allreduce_check_halves(a), LS_CODE_USAGE,
-                    "cannot be cut into a reduce-scatter and an all-gather; these can: ring, "
+                    "cannot be divided into a reduce-scatter and an all-gather; use one of ring, "
                     "halving-doubling, direct, owners, canonical, library");
     }
     must(ls_allreduce_find("ring", &a));

@@ -419,7 +419,7 @@ static void devices_that_cannot_are_refused(void **state)
     must_refuse(nccl->check((ls_device_name[]){part, cpu}, 2), LS_CODE_MISSING,
                 "between GPUs only");
     must_refuse(nccl->check((ls_device_name[]){part, other}, 2), LS_CODE_USAGE,
-                "gpu:0/1: is on the same GPU as gpu:0/0");
+                "gpu:0/1: this device is on the same GPU as gpu:0/0");
 }
 
 /* The installed library: it loads, is complete, and has the headers' major version. */

@@ -100,7 +100,7 @@ static void test_wrong_header(void **state)
 {
     bytes file = make_idx(8, 1, (uint32_t[]){6}, 6);
     file.data[0] = 1;
-    expect_both_broken(&file, "does not begin", "does not begin");
+    expect_both_broken(&file, "is not an IDX file", "is not an IDX file");
     file = make_idx(0x0d, 1, (uint32_t[]){6}, 24);
     expect_both_broken(&file, "type 0x0d", "type 0x0d");
     file = make_idx(8, 0, NULL, 6);
@@ -108,7 +108,7 @@ static void test_wrong_header(void **state)
     file = make_idx(8, 5, (uint32_t[]){1, 1, 1, 1, 1}, 1);
     expect_both_broken(&file, "5 dimensions", "5 dimensions");
     file = make_idx(8, 2, (uint32_t[]){0, 6}, 0);
-    expect_both_broken(&file, "holds nothing: dimension 1 of the 2 in its header is 0",
+    expect_both_broken(&file, "this file is empty: dimension 1 of the 2 in its header is 0",
                        "dimension 1 of the 2");
 }
 

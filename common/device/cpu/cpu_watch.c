@@ -21,7 +21,8 @@ ls_status ls_cpu_await(ls_device *device, ls_signal *signal, uint64_t target, bo
          waited_ns += each_ns) {
         if (asked && asked()) {
             ls_device_lose(device);
-            return ls_fail(LS_CODE_INTERRUPTED, "device", device->info.text, "interrupted");
+            return ls_fail(LS_CODE_INTERRUPTED, "device", device->info.text,
+                           "the run was interrupted while this device worked");
         }
         if (watch && waited_ns >= patience_ns) {
             waited_ns = 0;

@@ -87,7 +87,7 @@ static void failures_say_what_they_mean(void **state)
     says(ls_cuda_check("gpu:0", "sum", cudaErrorStreamCaptureWrongThread), "--capture no");
     says(ls_cuda_check("gpu:0", "allocate 77 bytes", cudaErrorMemoryAllocation),
          "allocate 77 bytes: out of memory (cudaErrorMemoryAllocation); 4294967296 of its "
-         "8589934592 bytes are free; --memory growth or fraction=F, a smaller batch");
+         "8589934592 bytes are free; try --memory growth or fraction=F, a smaller batch");
     status = ls_cuda_fail("gpu:0", "instantiate", cudaErrorMemoryAllocation, "--capture no works");
     says(status, "are free; --capture no works");
     status = ls_cuda_check("gpu:0", "launch", cudaErrorInvalidValue);
@@ -146,7 +146,7 @@ static void missing_memory_is_explained(void **state)
     says(status, "memory: gpu:0: 4000000 bytes for activations do not fit: ");
     status = ls_device_open(f->machine, &name, &policy, &all);
     says(status, "allocate 3570191565 bytes: out of memory (cudaErrorMemoryAllocation); "
-                 "4294967296 of its 8589934592 bytes are free; --memory growth");
+                 "4294967296 of its 8589934592 bytes are free; try --memory growth");
     cuda_emulated.malloc_error = cudaSuccess;
     assert_int_equal(cuda_emulated.pieces, before);
 }

@@ -289,7 +289,8 @@ static void a_queue_that_hangs_is_lost(void **state)
     must(ls_queue_open(f->device[0], "stuck", &queue));
     must(ls_queue_sync(queue));
     must(ls_queue_enqueue(queue, &op));
-    must_refuse(ls_queue_sync(queue), LS_CODE_MISSING, "gpu:0/0: no progress in queue stuck for ");
+    must_refuse(ls_queue_sync(queue), LS_CODE_MISSING,
+                "gpu:0/0: this device has made no progress in queue stuck for ");
     must_refuse(ls_queue_sync(f->queue[1]), LS_CODE_MISSING, "the GPU failed"); /* one GPU */
     atomic_store(&released, true);
     ls_queue_close(queue);

@@ -96,7 +96,8 @@ static void more_cores_than_there_are_is_refused(void **state)
     ls_status status = ls_machine_open(&(ls_machine_options){.cores_per_device = 3}, &machine);
     unsetenv("HWLOC_SYNTHETIC");
     assert_int_equal(ls_status_code(status), LS_CODE_USAGE);
-    assert_non_null(strstr(ls_status_text(status), "--cores-per-device: 3: are more cores"));
+    assert_non_null(
+        strstr(ls_status_text(status), "--cores-per-device: 3: this is more than the cores"));
     ls_status_free(status);
 }
 
@@ -235,11 +236,14 @@ static void specs_resolve(void **state)
     check_resolve(&machine, "4", LS_CODE_OK, "cpu:0 cpu:1 cpu:2 cpu:3");
     check_resolve(&machine, "/device:CPU:1+cpu:0", LS_CODE_OK, "cpu:1 cpu:0");
     check_resolve(&machine, "/job:worker/replica:0/task:0/cpu:1", LS_CODE_OK, "cpu:1");
-    check_resolve(&machine, "gpu:0", LS_CODE_MISSING,
-                  "device: gpu:0: does not exist here; devices are cpu:0, cpu:1");
-    check_resolve(&machine, "cpu:0+cpu:2", LS_CODE_MISSING, "device: cpu:2: does not exist here");
-    check_resolve(&machine, "/job:worker/task:1/cpu:1", LS_CODE_MISSING,
-                  "device: /job:worker/replica:0/task:1/cpu:1: belongs to another process");
+    check_resolve(
+        &machine, "gpu:0", LS_CODE_MISSING,
+        "device: gpu:0: this device does not exist on this machine; devices are cpu:0, cpu:1");
+    check_resolve(&machine, "cpu:0+cpu:2", LS_CODE_MISSING,
+                  "device: cpu:2: this device does not exist on this machine");
+    check_resolve(
+        &machine, "/job:worker/task:1/cpu:1", LS_CODE_MISSING,
+        "device: /job:worker/replica:0/task:1/cpu:1: this device belongs to another process");
     check_resolve(&machine, "cpu:0+/CPU:0", LS_CODE_USAGE, "device: cpu:0: is named twice");
     static const char *const bad[] = {
         "",    "0", "-1",     "4097",   "99999999999999999999", "2x",           "1.5",
@@ -260,7 +264,8 @@ static void gpus_come_first_and_split(void **state)
     assert_int_equal(ls_machine_count(&split, LS_DEVICE_GPU), 4);
     check_resolve(&whole, "2", LS_CODE_OK, "gpu:0 gpu:1");
     check_resolve(&whole, "3", LS_CODE_MISSING, "devices are cpu:0, cpu:1, gpu:0, gpu:1");
-    check_resolve(&whole, "gpu:0/1", LS_CODE_MISSING, "device: gpu:0/1: does not exist here");
+    check_resolve(&whole, "gpu:0/1", LS_CODE_MISSING,
+                  "device: gpu:0/1: this logical GPU does not exist");
     check_resolve(&split, "3", LS_CODE_OK, "gpu:0/0 gpu:0/1 gpu:1/0");
     check_resolve(&split, "gpu:0/0+gpu:0/1+cpu:1", LS_CODE_OK, "gpu:0/0 gpu:0/1 cpu:1");
     check_resolve(&split, "gpu:0+gpu:0/1", LS_CODE_USAGE, "twice (gpu:0 and gpu:0/1)");
@@ -315,8 +320,9 @@ static void found_gpus_get_names(void **state)
     check_resolve(machine, "1", LS_CODE_OK, "gpu:0/0");
     check_resolve(machine, "gpu:1+cpu:1", LS_CODE_OK, "gpu:1 cpu:1");
     check_resolve(machine, "gpu:1/2", LS_CODE_MISSING,
-                  "device: gpu:1/2: does not exist here: --logical-gpus N splits");
-    check_resolve(machine, "gpu:2/0", LS_CODE_MISSING, "device: gpu:2/0: does not exist here; ");
+                  "device: gpu:1/2: this logical GPU does not exist; --logical-gpus N splits");
+    check_resolve(machine, "gpu:2/0", LS_CODE_MISSING,
+                  "device: gpu:2/0: this device does not exist on this machine; ");
     ls_machine_close(machine);
 }
 

@@ -72,17 +72,21 @@ static void missing_is_refused(void **state)
     bool replaced = true;
     char why[512], list[256];
     ls_machine_list(f->machine, list, sizeof list);
-    snprintf(why, sizeof why, "device: cpu:7: does not exist here; devices are %s", list);
+    snprintf(why, sizeof why,
+             "device: cpu:7: this device does not exist on this machine; devices are %s", list);
     expect_refusal(
         ls_placement_resolve(&f->placement, NULL, "cpu:0+cpu:7", &names, &count, &replaced),
         LS_CODE_MISSING, why);
     assert_false(replaced);
     snprintf(why, sizeof why,
-             "operation: product: device: cpu:7: does not exist here; devices are %s", list);
+             "operation: product: device: cpu:7: this device does not exist on this machine; "
+             "devices are %s",
+             list);
     expect_refusal(ls_placement_device(&f->placement, "product", "/cpu:7", &name), LS_CODE_MISSING,
                    why);
-    expect_refusal(ls_placement_device(&f->placement, "product", "cpu:0+cpu:1", &name),
-                   LS_CODE_USAGE, "operation: product: runs on one device, not on 2; name one");
+    expect_refusal(
+        ls_placement_device(&f->placement, "product", "cpu:0+cpu:1", &name), LS_CODE_USAGE,
+        "operation: product: this operation runs on one device, not on 2; name one device");
 }
 
 static void soft_replaces(void **state)
@@ -106,10 +110,10 @@ static void soft_replaces(void **state)
     assert_false(replaced);
     assert_int_equal(names[0].index, 2);
     free(names);
-    assert_string_equal(
-        logged(f),
-        "lockstep: soft placement: product: gpu:7 does not exist here; placed on cpu:0\n"
-        "lockstep: soft placement: gpu:0+cpu:9 does not exist here; placed on cpu:0+cpu:1\n");
+    assert_string_equal(logged(f), "lockstep: soft placement: product: the device gpu:7 does not "
+                                   "exist on this machine; cpu:0 is used instead\n"
+                                   "lockstep: soft placement: the device gpu:0+cpu:9 does not "
+                                   "exist on this machine; cpu:0+cpu:1 is used instead\n");
     ls_status status = ls_placement_resolve(&f->placement, NULL, "x", &names, &count, &replaced);
     assert_int_equal(ls_status_code(status), LS_CODE_USAGE); /* invalid text is not replaced */
     ls_status_free(status);

@@ -215,8 +215,8 @@ static void fraction_holds_to_the_byte(void **state)
     void *all = take(pool, LS_MEMORY_ACTIVATIONS, limit);
     assert_int_equal(system.taken, limit);
     refused(pool, 1,
-            "1 bytes for activations do not fit: 4194306 in use, 4194306 reserved "
-            "(largest free piece 0) of 4194306 that --memory fraction=0.4 allows; ");
+            "1 bytes for activations do not fit: 4194306 bytes are in use, 4194306 reserved "
+            "(largest free piece 0) of the 4194306 that --memory fraction=0.4 allows; ");
     assert_true(ls_pool_release(pool, all));
     take(pool, LS_MEMORY_ACTIVATIONS, limit);
     ls_pool_close(pool);

@@ -20,9 +20,9 @@ static void refuses_products(ls_kernels *k)
     double data[64];
     ls_op *op = NULL;
     refused(t->gemm(k, &(ls_gemm_args){.m = -1, .a = data, .b = data, .c = data}, &op), op,
-            "gemm: a: its size is -1 x 0");
+            "gemm: a: the size of this matrix is -1 x 0");
     refused(t->gemm(k, &(ls_gemm_args){.m = 2, .n = 2, .k = 2, .b = data, .c = data}, &op), op,
-            "gemm: a: it is NULL");
+            "gemm: a: this matrix has 2 x 2 elements, but its memory is NULL");
     refused(t->gemm(k,
                     &(ls_gemm_args){
                         .m = INT64_MAX, .n = 2, .k = INT64_MAX, .a = data, .b = data, .c = data},
@@ -30,7 +30,7 @@ static void refuses_products(ls_kernels *k)
             op, "more than memory can hold");
     refused(t->dense_forward(k, &(ls_dense_forward_args){2, 2, 2, data, NULL, NULL, data, 0, false},
                              &op),
-            op, "dense_forward: weight: it is NULL");
+            op, "dense_forward: weight: this matrix has");
     refused(t->dense_forward(
                 k,
                 &(ls_dense_forward_args){2, 2, 2, data, data, NULL, data, (ls_activation)9, false},
@@ -69,7 +69,7 @@ static void refuses_elements(ls_kernels *k)
     o.ranges = gap, o.range_count = 2;
     refused(t->optimizer(k, &o, &op), op, "1 elements from 2");
     o.ranges = some, o.range_count = 1;
-    refused(t->optimizer(k, &o, &op), op, "end at 2 of 3");
+    refused(t->optimizer(k, &o, &op), op, "end at element 2 of 3");
     o.kind = (ls_optimizer_kind)17;
     refused(t->optimizer(k, &o, &op), op, "17");
 }
@@ -154,7 +154,7 @@ static void refuses_convolutions(ls_kernels *k)
     bad.window = (ls_window){1 << 16, 1 << 16, 1 << 16, 1 << 16, 1, 1, 1, 1, 0, 0};
     refused(t->conv_max_forward(
                 k, &(ls_conv_max_forward_args){bad, data, data, NULL, data, argmax, 0}, &op),
-            op, "conv_max_forward: window: it has more than 2147483647 positions");
+            op, "conv_max_forward: window: the window has more than 2147483647 positions");
     bad.window = (ls_window){1 << 16, 1 << 16, 1, 1, 1, 1, 1, 1, 0, 0};
     refused(t->conv_max_backward_weights(
                 k, &(ls_conv_max_backward_weights_args){bad, data, data, argmax, data, NULL}, &op),
@@ -412,7 +412,8 @@ static void test_opening(void **state)
         return;
     status = cuda->open(f->device, &kernels);
     assert_int_equal(ls_status_code(status), LS_CODE_USAGE);
-    assert_non_null(strstr(ls_status_text(status), "kernels: cpu:0: the cuda table runs on GPUs"));
+    assert_non_null(strstr(ls_status_text(status),
+                           "kernels: cpu:0: the kernels of table cuda run on GPUs only"));
     ls_status_free(status);
 }
 

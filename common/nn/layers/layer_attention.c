@@ -20,11 +20,13 @@ static ls_status infer(ls_graph *graph, ls_node *node)
     const int64_t heads = node->options.units;
     if (x->rank != 2 || x->size[1] % 3 || ls_shape_elements(x) < 1)
         return ls_fail(LS_CODE_USAGE, "graph", "attention",
-                       "its input must be a sequence of queries, keys and values");
+                       "the input of this layer must be a sequence with 3 x heads x width values "
+                       "per position (queries, keys, values); put a dense layer before");
     node->shape = (ls_shape){.rank = 2, .size = {x->size[0], x->size[1] / 3}};
     if (heads < 1 || node->shape.size[1] % heads)
         return ls_fail(LS_CODE_USAGE, "graph", "attention",
-                       "%lld heads do not divide a width of %lld; give a number that does",
+                       "%lld heads do not divide an input of %lld values evenly; give a number of "
+                       "heads that does",
                        (long long)heads, (long long)node->shape.size[1]);
     return LS_OK;
 }

@@ -22,13 +22,15 @@ static ls_status infer(ls_graph *graph, ls_node *node)
     const ls_shape *z = node->input_count > 1 ? &graph->nodes[node->inputs[1]].shape : x;
     if (x->rank != 3 || z->rank != 3 || ls_shape_elements(x) < 1)
         return ls_fail(LS_CODE_USAGE, "graph", "bn",
-                       "its input must be an image of three axes: height, width and channels");
+                       "the input of this layer must be an image: [height, width, channels]");
     for (int i = 0; i < 3; i++)
         if (x->size[i] != z->size[i])
-            return ls_fail(LS_CODE_USAGE, "graph", "bn", "its two inputs must have the same shape");
+            return ls_fail(LS_CODE_USAGE, "graph", "bn",
+                           "the two inputs of this layer must have the same shape");
     if (node->shares >= 0)
-        return ls_fail(LS_CODE_USAGE, "graph", "bn",
-                       "has moving statistics, which two layers cannot share; remove shares");
+        return ls_fail(
+            LS_CODE_USAGE, "graph", "bn",
+            "this layer has moving statistics, which two layers cannot share; remove `shares:`");
     node->shape = *x;
     const ls_variable one = {.rank = 1, .shape = {x->size[2]}, .initializer = LS_INITIALIZER_ONE};
     ls_variable variable = one;

@@ -11,7 +11,7 @@ static ls_status infer(ls_graph *graph, ls_node *node)
     const int64_t *size = image->size;
     if (image->rank != 3)
         return ls_fail(LS_CODE_USAGE, "graph", node->layer->name,
-                       "its input must be an image of three axes: height, width and channels");
+                       "the input of this layer must be an image: [height, width, channels]");
     node->shape = node->layer == &ls_layer_channels_last
                       ? (ls_shape){.rank = 3, .size = {size[1], size[2], size[0]}}
                       : (ls_shape){.rank = 3, .size = {size[2], size[0], size[1]}};

@@ -27,15 +27,17 @@ static ls_status infer(ls_graph *graph, ls_node *node)
     ls_conv_shape s;
     LS_TRY(shape_of(graph, node, 1, &s));
     if (s.outputs < 1)
-        return ls_fail(LS_CODE_USAGE, "graph", "conv", "needs at least one unit");
+        return ls_fail(LS_CODE_USAGE, "graph", "conv",
+                       "this layer needs at least one unit; give `units:` of 1 or more");
     if (node->options.centred &&
         (!node->options.window.same || s.window.height % 2 == 0 || s.window.width % 2 == 0))
-        return ls_fail(LS_CODE_USAGE, "graph", "conv",
-                       "can be centred only with odd windows and SAME padding");
+        return ls_fail(
+            LS_CODE_USAGE, "graph", "conv",
+            "this layer can be centred only with a window of odd size and `padding: same`");
     if (node->options.global_max && graph->nodes[node->inputs[0]].layer->role != LS_LAYER_INPUT)
         return ls_fail(LS_CODE_USAGE, "graph", "conv",
-                       "can have global_max only if it takes an input of the model; elsewhere use "
-                       "a layer global_max_pool");
+                       "this layer can have global_max only if it takes an input of the model; use "
+                       "a layer global_max_pool instead");
     const ls_window *w = &s.window;
     node->shape = node->options.global_max
                       ? (ls_shape){.rank = 1, .size = {s.outputs}}

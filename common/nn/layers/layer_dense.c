@@ -23,10 +23,12 @@ static ls_status infer(ls_graph *graph, ls_node *node)
     const ls_layer_options *o = &node->options;
     const int64_t outputs = o->units;
     if (outputs < 1)
-        return ls_fail(LS_CODE_USAGE, "graph", "dense", "needs at least one unit");
-    if (o->last_axis && (from->rank != 2 || ls_shape_elements(from) < 1))
         return ls_fail(LS_CODE_USAGE, "graph", "dense",
-                       "its input must be a sequence, of positions and their values");
+                       "this layer needs at least one unit; give `units:` of 1 or more");
+    if (o->last_axis && (from->rank != 2 || ls_shape_elements(from) < 1))
+        return ls_fail(
+            LS_CODE_USAGE, "graph", "dense",
+            "with each_position the input of this layer must be a sequence: [positions, values]");
     const int64_t inputs = inputs_of(graph, node);
     node->shape = o->last_axis ? (ls_shape){.rank = 2, .size = {from->size[0], outputs}}
                                : (ls_shape){.rank = 1, .size = {outputs}};

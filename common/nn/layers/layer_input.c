@@ -8,7 +8,8 @@ static ls_status infer(ls_graph *graph, ls_node *node)
     (void)graph;
     node->shape = node->options.shape;
     if (node->shape.rank < 1 || ls_shape_elements(&node->shape) < 1)
-        return ls_fail(LS_CODE_USAGE, "graph", "input", "needs a shape of at least one element");
+        return ls_fail(LS_CODE_USAGE, "graph", "input",
+                       "an input needs at least one element; give sizes of 1 or more");
     return LS_OK;
 }
 

@@ -50,7 +50,8 @@ static ls_status logistic_infer(ls_graph *graph, ls_node *node)
     if (ls_shape_elements(&node->shape) == 1)
         return LS_OK;
     return ls_fail(LS_CODE_USAGE, "graph", "logistic_loss",
-                   "its input must be one value per sample, the logit");
+                   "the input of this loss must be one value per sample, the logit; put `dense: 1` "
+                   "before the loss");
 }
 
 static ls_status logistic_forward(const ls_layer_site *site, ls_op_list *ops)

@@ -22,9 +22,10 @@ static ls_status infer(ls_graph *graph, ls_node *node)
     const int64_t H = node->options.units;
     if (graph->nodes[node->inputs[0]].shape.rank != 2)
         return ls_fail(LS_CODE_USAGE, "graph", "lstm",
-                       "its input must be a sequence, of steps and their values");
+                       "the input of this layer must be a sequence: [steps, values]");
     if (H < 1 || H > 1 << 20)
-        return ls_fail(LS_CODE_USAGE, "graph", "lstm", "needs 1 to %d units", 1 << 20);
+        return ls_fail(LS_CODE_USAGE, "graph", "lstm",
+                       "this layer needs 1 to %d units; give such a number", 1 << 20);
     const ls_lstm_shape s = shape_of(graph, node, 1);
     node->shape = node->options.all_states ? (ls_shape){.rank = 2, .size = {s.steps, H}}
                                            : (ls_shape){.rank = 1, .size = {H}};

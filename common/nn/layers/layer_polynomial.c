@@ -6,7 +6,7 @@ static ls_status infer(ls_graph *graph, ls_node *node)
 {
     if (ls_shape_elements(&graph->nodes[node->inputs[0]].shape) != 1)
         return ls_fail(LS_CODE_USAGE, "graph", "polynomial",
-                       "its input must be one number per sample");
+                       "the input of this layer must be one number per sample: [1]");
     node->shape = (ls_shape){.rank = 1, .size = {3}};
     return LS_OK;
 }
@@ -20,10 +20,10 @@ static ls_status forward(const ls_layer_site *site, ls_op_list *ops)
 static ls_status backward(const ls_layer_site *site, ls_op_list *ops)
 {
     (void)ops;
-    return site->input_gradient[0]
-               ? ls_fail(LS_CODE_USAGE, "graph", "polynomial",
-                         "computes no gradient of its input; make it the first layer")
-               : LS_OK;
+    return site->input_gradient[0] ? ls_fail(LS_CODE_USAGE, "graph", "polynomial",
+                                             "this layer computes no gradient of its input; make "
+                                             "it the first layer of the model")
+                                   : LS_OK;
 }
 
 const ls_layer ls_layer_polynomial = {

@@ -20,10 +20,11 @@ static ls_status infer(ls_graph *graph, ls_node *node)
     const int64_t stride = node->options.window.stride, units = node->options.units;
     if (image->rank != 3)
         return ls_fail(LS_CODE_USAGE, "graph", "shortcut",
-                       "its input must be an image of three axes: height, width and channels");
+                       "the input of this layer must be an image: [height, width, channels]");
     if (stride < 1 || units < image->size[2])
         return ls_fail(LS_CODE_USAGE, "graph", "shortcut",
-                       "needs a stride of 1 or more, and as many channels as its input or more");
+                       "this layer needs a stride of 1 or more, and at least as many channels as "
+                       "its input; give larger numbers");
     node->shape = (ls_shape){.rank = 3,
                              .size = {(image->size[0] + stride - 1) / stride,
                                       (image->size[1] + stride - 1) / stride, units}};

@@ -22,10 +22,11 @@ ls_status ls_layer_windows(const char *layer, const ls_shape *image, const ls_la
     enum { LONGEST = 1 << 20 };
     if (image->rank != 3)
         return ls_fail(LS_CODE_USAGE, "graph", layer,
-                       "its input must be an image of three axes: height, width and channels");
+                       "the input of this layer must be an image: [height, width, channels]");
     if (like->height < 1 || like->width < 1 || like->stride < 0 || like->height > LONGEST ||
         like->width > LONGEST || like->stride > LONGEST)
-        return ls_fail(LS_CODE_USAGE, "graph", layer, "needs a window of 1 to %d pixels a side",
+        return ls_fail(LS_CODE_USAGE, "graph", layer,
+                       "this layer needs a window of 1 to %d pixels a side; give such a window",
                        LONGEST);
     const int64_t stride = like->stride ? like->stride : 1;
     ls_window w = {.in_height = image->size[0],

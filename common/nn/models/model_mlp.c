@@ -34,8 +34,8 @@ static ls_status parse_sizes(const char *text, int64_t sizes[MLP_SIZES], int *co
     }
     if (*count < 2)
         return ls_fail(LS_CODE_USAGE, "model", text,
-                       "mlp needs an input and an output size, joined by '-', since a comma begins "
-                       "another model; for example mlp:784-128-10");
+                       "mlp needs at least two sizes, joined by '-' (a comma would begin another "
+                       "model); for example mlp:784-128-10");
     return LS_OK;
 }
 

@@ -78,7 +78,7 @@ const ls_declared_option ls_option_sync_bn = {"sync-bn",
                                               "yes|no",
                                               "no",
                                               "",
-                                              "batch statistics over all replicas",
+                                              "yes: batch norms use the statistics of all replicas",
                                               .type = LS_DECLARED_SWITCH};
 
 const ls_model_family ls_model_resnet = {

@@ -238,7 +238,7 @@ static void what_cannot_be_divided(void **state)
     refuses("gpt:1-4-8-7-11", 4, "at most 3");
     refuses("mlp:8-4-3", 2, "dense0");
     refuses("cnn", 2, "conv0");
-    refuses("twin-lstm:4", 2, "use gpt");
+    refuses("twin-lstm:4", 2, "use --model gpt");
 }
 
 int main(void)

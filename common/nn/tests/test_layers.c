@@ -244,13 +244,13 @@ static void refused_layers(void **state)
     refused(&f, "max_pool", (int[]){image, -1}, -1, &(ls_layer_options){.window = {5, 5, 1, false}},
             "larger");
     refused(&f, "global_max_pool", (int[]){flat, -1}, -1, NULL, "must be an image");
-    refused(&f, "channels_first", (int[]){flat, -1}, -1, NULL, "three axes");
+    refused(&f, "channels_first", (int[]){flat, -1}, -1, NULL, "must be an image");
     refused(&f, "lstm", (int[]){flat, -1}, -1, &(ls_layer_options){.units = 2},
             "must be a sequence");
     refused(&f, "lstm", (int[]){add_sequence(&f, 0, 3, 4), -1}, -1, &(ls_layer_options){0},
             "units");
     refused(&f, "logistic_loss", (int[]){flat, -1}, -1, NULL,
-            "its input must be one value per sample, the logit");
+            "the input of this loss must be one value per sample");
     close_all(&f);
 }
 

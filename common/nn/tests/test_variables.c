@@ -122,7 +122,7 @@ static void files(void **state)
     refused(ls_variables_load(&other->graph->variables, path, b), LS_CODE_MISSING, "dense1.weight");
     a[30] = NAN;
     must(ls_variables_save(v, path, a));
-    refused(ls_variables_load(v, path, b), LS_CODE_MISSING, "not finite");
+    refused(ls_variables_load(v, path, b), LS_CODE_MISSING, "infinite or not a number");
     ls_variables fewer = {.items = v->items, .count = 3, .elements = v->elements - 3};
     ls_variables_initialize(v, 1, a);
     must(ls_variables_save(&fewer, path, a));

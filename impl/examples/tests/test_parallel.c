@@ -295,10 +295,10 @@ static void graph_sizes_are_checked(void **state)
     o.context = model->graph;
     o.variables = f->w;
     o.variable_bytes = model->graph->variables.elements * sizeof(float);
-    refused(&o, "output: has rows of 12 bytes, but the graph needs 8");
+    refused(&o, "output: this batch has rows of 12 bytes, but the graph needs rows of 8 bytes");
     o.output_count = 0;
     o.input[0].row_bytes = 4;
-    refused(&o, "input: has rows of 4 bytes");
+    refused(&o, "input: this batch has rows of 4 bytes");
     o = f->options;
     o.function = &ls_part_graph;
     o.context = model->graph;

@@ -260,10 +260,11 @@ static void test_insist(void **state)
     must(case_open(f, &conv_shapes[6], FORWARD, &c)); /* the library is open */
     case_close(&c);
     for (int direction = 0; direction < 3; direction++) {
-        refuses(f, &conv_shapes[3], direction,
-                "cuDNN: 6x9x3 to 3x5x16: it has no convolution for this, since cuDNN pads both "
-                "sides equally; --convolution auto or own works");
-        refuses(f, &four, direction, "since the requested algorithm does not support it");
+        refuses(
+            f, &conv_shapes[3], direction,
+            "cuDNN: 6x9x3 to 3x5x16: cuDNN cannot compute this convolution, since cuDNN pads both "
+            "sides equally; use --convolution auto or own");
+        refuses(f, &four, direction, "since the requested algorithm does not support this shape");
         must(case_open(f, &conv_shapes[0], (conv_direction)direction, &c));
         put(f, &c);
         case_close(&c);

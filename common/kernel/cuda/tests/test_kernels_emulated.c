@@ -139,7 +139,8 @@ static void test_candidates(void **state)
     } cases[] = {
         {20, CUBLAS_STATUS_SUCCESS, 2, NULL},
         {21, CUBLAS_STATUS_SUCCESS, 1, NULL},
-        {20, CUBLAS_STATUS_NOT_SUPPORTED, 3 + 2, "cuBLASLt: 4x4x20: no algorithm that does not"},
+        {20, CUBLAS_STATUS_NOT_SUPPORTED, 3 + 2,
+         "cuBLASLt: 4x4x20: cuBLASLt has no algorithm for this product"},
         {20, CUBLAS_STATUS_ALLOC_FAILED, 1, "cuBLASLt: try a product: it failed: CUBLAS_STATUS_"},
     };
     fixture *f = *state;

@@ -265,7 +265,7 @@ static ls_status check_launch(const ls_processes *processes, const char *command
         ls_clock_sleep(behind_ns);
     if (!ls_processes_built())
         return ls_fail(LS_CODE_MISSING, "MPI", command,
-                       "a launcher started %d ranks, but this build has no MPI to connect these "
+                       "a launcher started %d ranks, but this build has no MPI to connect the "
                        "ranks; build with -DLOCKSTEP_MPI=ON, start without a launcher, or run each "
                        "task alone with --launcher none",
                        size);
@@ -273,12 +273,12 @@ static ls_status check_launch(const ls_processes *processes, const char *command
     if (ls_processes_stepped())
         return ls_fail(
             LS_CODE_MISSING, "launcher", tasks,
-            "srun started these tasks, but MPI does not connect them as ranks; start with %smpirun "
-            "in the allocation, or run each task alone with --launcher none",
+            "srun started several tasks, but MPI does not connect them as ranks; start with "
+            "%smpirun in the allocation, or run each task alone with --launcher none",
             ls_processes_take_pmi() ? "MPICH's " : "srun --mpi=pmix, or ");
     return ls_fail(
         LS_CODE_MISSING, "launcher", tasks,
-        "a launcher started these tasks, but MPI does not connect them as ranks; start with the "
+        "a launcher started several tasks, but MPI does not connect them as ranks; start with the "
         "mpirun of this program's MPI, or run each task alone with --launcher none");
 }
 

@@ -77,7 +77,7 @@ static ls_status add_deaths(const ls_case *one, const ls_job *job, int devices, 
     snprintf(where, sizeof where, "--inject %s", ls_fault_text(&one->fault, text, sizeof text));
     if (one->fault.target >= ranks)
         return ls_fail(LS_CODE_USAGE, "option", where,
-                       "the case has %d ranks; name one of these, numbered from 0", ranks);
+                       "the case has %d ranks, numbered from 0; name one of its ranks", ranks);
     if (job->state.on[LS_MEMBER] == LS_SHARE && !job->mesh.size[LS_GROUP])
         return ls_fail(
             LS_CODE_USAGE, "option", option,
@@ -216,7 +216,7 @@ ls_status ls_elastic_check(const ls_case *one, const ls_outline *outline, ls_ela
     for (size_t i = 0; i < given.count; i++) {
         if (given.events[i].replica >= out->replicas)
             return ls_fail(LS_CODE_USAGE, "option", event_place(&given.events[i], where),
-                           "the case has %d replicas; name one of these, numbered from 0",
+                           "the case has %d replicas, numbered from 0; name one of its replicas",
                            out->replicas);
         insert(out, &given.events[i]);
     }
@@ -249,13 +249,13 @@ static ls_status check_ranks(const ls_workplace *workplace, const ls_plan_of_cas
     if (fault->kind && fault->kind != LS_FAULT_KILL && fault->kind != LS_FAULT_BITFLIP)
         return ls_fail(LS_CODE_USAGE, "option", option,
                        "can be used with --inject kill=R:S or bitflip=D:S only; remove --elastic, "
-                       "or use one of these");
+                       "or use one of the two");
     const ls_elastic_event *last = &all->events[all->count - 1];
     if (last->step >= steps)
-        return ls_fail(LS_CODE_USAGE, "option", event_place(last, where),
-                       "the case has %lld steps, warm-up included; give one of these, numbered "
-                       "from 0",
-                       (long long)steps);
+        return ls_fail(
+            LS_CODE_USAGE, "option", event_place(last, where),
+            "the case has %lld steps, numbered from 0, warm-up included; name one of its steps",
+            (long long)steps);
     return LS_OK;
 }
 

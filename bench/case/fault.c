@@ -63,7 +63,7 @@ bool ls_fault_strikes(const ls_fault *fault)
     return fault->kind >= LS_FAULT_KILL && fault->kind <= LS_FAULT_HANG;
 }
 
-void ls_fault_strike(ls_fault_kind kind)
+void ls_fault_perform(ls_fault_kind kind)
 {
     if (kind == LS_FAULT_KILL)
         raise(SIGKILL);

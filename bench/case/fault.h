@@ -29,8 +29,8 @@ bool ls_fault_parse(const char *text, ls_fault *out);
 /** Writes a fault as such a text. */
 char *ls_fault_text(const ls_fault *fault, char *text, size_t size);
 
-/** Whether it strikes a rank in a step, as ls_fault_strike does. */
+/** Whether it strikes a rank in a step, as ls_fault_perform does. */
 bool ls_fault_strikes(const ls_fault *fault);
 
 /** Does it to this process. Returns only from a stop, once it is continued. */
-void ls_fault_strike(ls_fault_kind kind);
+void ls_fault_perform(ls_fault_kind kind);

@@ -207,7 +207,7 @@ ls_status ls_plan_draw(ls_workplace *workplace, ls_plan_of_case *plan)
 {
     for (ls_elastic_phase *phase = plan->phases; phase; phase = phase->next)
         LS_TRY(ls_plan_draw(workplace, &phase->plan));
-    if (ls_plan_resumes(workplace))
+    if (ls_plan_is_resumed(workplace))
         return ls_plan_read_state(workplace, plan);
     if (workplace->request->load || workplace->holds)
         return hold_or_know(workplace, plan);

@@ -346,10 +346,11 @@ static ls_status check_graph(const reading *r)
         if (!graph->nodes[n].uses) {
             r->file->line = r->places[n].line;
             r->file->column = r->places[n].column;
-            return ls_yaml_refuse(r->file,
-                                  "the output of %s is not used by any layer; remove it, or name "
-                                  "it in another layer's `from:` or `with:`",
-                                  r->places[n].name);
+            return ls_yaml_refuse(
+                r->file,
+                "the output of %s is not used by any layer; remove this layer, or name "
+                "it in another layer's `from:` or `with:`",
+                r->places[n].name);
         }
     if (!graph->variables.count)
         return ls_yaml_refuse(r->file, "no layer has variables, so there is nothing to train; add "

@@ -303,7 +303,7 @@ ls_status ls_plan_read_state(ls_workplace *workplace, ls_plan_of_case *plan)
     return LS_OK;
 }
 
-bool ls_plan_resumes(const ls_workplace *workplace)
+bool ls_plan_is_resumed(const ls_workplace *workplace)
 {
     return workplace->resumed && workplace->resumed->checkpoint.manifest;
 }

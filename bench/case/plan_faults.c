@@ -28,13 +28,13 @@ static ls_status check_rank(const ls_workplace *workplace, const ls_plan_of_case
     const int ranks = device && c->ranks == 1 ? plan->all_devices : c->ranks;
     if (fault->target >= ranks)
         return ls_fail(LS_CODE_USAGE, "option", where,
-                       "the case has %d %s%s; name one of these, numbered from 0", ranks,
+                       "the case has %d %s%s, numbered from 0; name a smaller number", ranks,
                        ranks == c->ranks ? "rank" : "device", ranks == 1 ? "" : "s");
     const int64_t first = (int64_t)plan->job.start;
     if (fault->step < first || fault->step >= first + plan->warmup + plan->timed)
         return ls_fail(
             LS_CODE_USAGE, "option", where,
-            "the case has %lld steps, warm-up included; give one of these, numbered from %lld",
+            "the case has %lld steps, warm-up included, numbered from %lld; name one of its steps",
             (long long)(plan->warmup + plan->timed), (long long)first);
     return LS_OK;
 }
@@ -58,7 +58,7 @@ static ls_status check_delay(const ls_workplace *workplace, ls_plan_of_case *pla
             "use --strategy towers, mirrored, independent or ps on 2 CPU devices or more");
     if (rank >= ranks)
         return ls_fail(LS_CODE_USAGE, "option", where,
-                       "the case has %d %s; name one of these, numbered from 0", ranks,
+                       "the case has %d %s, numbered from 0; name a smaller number", ranks,
                        c->ranks > 1 ? "ranks" : "devices");
     job->faults.delay_count = plan->all_devices / ranks;
     job->faults.delay_replica = rank * job->faults.delay_count;
@@ -98,7 +98,7 @@ static ls_status check_bitflip(const ls_plan_of_case *plan, const char *where)
         ls_strategy_serves(plan->strategy) ? ls_job_replicas(&plan->job) : plan->all_devices;
     if (device >= devices)
         return ls_fail(LS_CODE_USAGE, "option", where,
-                       "the case has %d %s; name one of these, numbered from 0", devices,
+                       "the case has %d %s, numbered from 0; name a smaller number", devices,
                        ls_strategy_serves(plan->strategy) ? "workers" : "devices");
     if (ls_ps_by_arrival(&plan->job.ps))
         compared = 0;
@@ -115,7 +115,7 @@ static ls_status check_bitflip(const ls_plan_of_case *plan, const char *where)
     if (step < first || step >= first + compared)
         return ls_fail(LS_CODE_USAGE, "option", where,
                        "only the first %lld steps, numbered from %lld, are compared with the "
-                       "reference; name one of these, or raise --gate-steps",
+                       "reference; name an earlier step, or raise --gate-steps",
                        (long long)compared, (long long)first);
     const ls_job *job = &plan->job;
     if (ls_strategy_replicates(plan->strategy) && ls_job_is_tail(job, (uint64_t)step) &&

@@ -102,7 +102,7 @@ static ls_status refuse_large(const ls_workplace *workplace, const char *spec,
         return LS_OK;
     return ls_fail(
         LS_CODE_MISSING, "data", spec,
-        "these data need %s of host memory, but this process may use only %s; use fewer samples",
+        "the data set needs %s of host memory, but this process may use only %s; use fewer samples",
         ls_format_bytes(bytes, needs), ls_format_bytes((double)limit, most));
 }
 

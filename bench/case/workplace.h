@@ -44,7 +44,7 @@ ls_status ls_plan_initial(const ls_plan_of_case *plan, float *out);
 /* ---- Checkpoints (plan_checkpoint.c) --------------------------------------------------------- */
 
 /** Whether the command goes on from a checkpoint, which there is. */
-bool ls_plan_resumes(const ls_workplace *workplace);
+bool ls_plan_is_resumed(const ls_workplace *workplace);
 
 /** What a run that goes on from a checkpoint must have in common with the plan, and what else a
  * manifest says of it. Owned by the caller. */

@@ -135,7 +135,7 @@ static const char *find_unsafe(ls_yaml_file *file)
         first = c == begin ? c + strspn(c, " \t-") : first;
         quoted = c < quoted ? quoted : skip_quoted(first, c);
         if (!*c || ((unsigned char)*c < ' ' && !strchr("\t\r\n", *c)))
-            return "there is a control character here; remove it";
+            return "there is a control character here; remove the character";
         if ((unsigned char)*c >= 0x80 && ls_escape_step(c) == 1)
             return "there is a byte here that is not UTF-8; save the file as UTF-8";
         if (*c == '%' && c == begin)

@@ -29,8 +29,8 @@ const char *ls_option_lacked(const ls_option *option, unsigned command)
 {
     static const char devices[] = "applies to separate processes; list all devices with --devices";
     static const char training[] =
-        "applies only when training, and this command does not train; remove it";
-    static const char later[] = "is an option of `run` only; remove it";
+        "applies only when training, and this command does not train; remove this option";
+    static const char later[] = "is an option of `run` only; remove this option";
     enum { VIRTUAL = LS_FOR_PREDICT | LS_FOR_ADVISE, LOOKING = VIRTUAL | LS_FOR_TRACE };
     static const struct {
         const char *name, *why;
@@ -62,7 +62,7 @@ const char *ls_option_lacked(const ls_option *option, unsigned command)
         {"waterfall", later, VIRTUAL},
         {"dry-run", later, VIRTUAL},
         {"plan", "asks several questions, and advise answers one; give its options", LS_FOR_ADVISE},
-        {"columns", "applies to rows, and advise prints none; remove it", LS_FOR_ADVISE},
+        {"columns", "applies to rows, and advise prints none; remove this option", LS_FOR_ADVISE},
     };
     for (size_t i = 0; i < sizeof lacked / sizeof *lacked; i++)
         if (lacked[i].commands & command && strcmp(lacked[i].name, option->name) == 0)

@@ -362,7 +362,7 @@ static const ls_option general[] = {
     {"all", "yes|no", "no", "", "show and diff: prints all fields of the rows", LS_FOR_RESULTS,
      .is_switch = true, .group = LS_HELP_OUTPUT, .set = ls_set_nothing},
     {"plan", "FILE", "none", "",
-     "YAML file whose keys are these options, with a value or a list of values each; or with "
+     "YAML file whose keys are options of run, with a value or a list of values each; or with "
      "`cases:` (a list of such mappings), `defaults:`, `exclude:`, `repeat: N`, `budget: 2min`",
      RUN_VERIFY, .group = LS_HELP_PLANS, .set = ls_set_nothing},
     {"dry-run", "yes|no", "no", "",

@@ -141,12 +141,12 @@ static ls_status answer(const ls_request *request, asking *a, int *exit_status)
 
 void ls_command_advise_help(FILE *stream)
 {
-    fputs("\nRanks the strategies that compute what `single` computes, or those that --strategy\n"
-          "names, with their options, on virtual devices (lockstep predict). Options that are\n"
-          "given are kept. Combinations are searched by estimates, and the best ones are played,\n"
-          "for less than a minute of processor time, beside what measuring durations takes. Where\n"
-          "progress is shown (--progress), the ranking by estimates comes first, on stderr. An\n"
-          "interrupt prints the ranking so far.\n",
+    fputs("\nRanks the strategies that compute what `single` computes, or the ones that "
+          "--strategy\nnames, with their options, on virtual devices (lockstep predict). Options "
+          "that are\ngiven are kept. Combinations are searched by estimates, and the best ones are "
+          "played,\nfor less than a minute of processor time, beside what measuring durations "
+          "takes. Where\nprogress is shown (--progress), the ranking by estimates comes first, on "
+          "stderr. An\ninterrupt prints the ranking so far.\n",
           stream);
 }
 

@@ -54,7 +54,7 @@ static size_t split_bytes(const ls_split *split)
 static void add_shared(const ls_workplace *workplace, const ls_memory_case *cases, size_t count,
                        ls_memory_sum *out)
 {
-    const bool file = workplace->request->load || ls_plan_resumes(workplace);
+    const bool file = workplace->request->load || ls_plan_is_resumed(workplace);
     const bool holds = workplace->holds && !file;
     for (size_t i = 0; i < count; i++) {
         const ls_plan_of_case *plan = cases[i].plan;

@@ -382,8 +382,8 @@ static ls_status predict_all(prediction *p)
     if (p->request->prediction.validate && p->validations.count == p->known && !p->code &&
         !ls_interrupted())
         return ls_fail(LS_CODE_MISSING, "option", "--validate",
-                       "%s has no measured rows of these cases; first run them with lockstep run "
-                       "--link latency=T,bandwidth=R",
+                       "%s has no measured rows of the cases to predict; first run them with "
+                       "lockstep run --link latency=T,bandwidth=R",
                        p->request->results);
     ls_validations_settle(&p->validations, p->known);
     if (p->request->prediction.validate)

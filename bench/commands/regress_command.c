@@ -246,9 +246,9 @@ static ls_status perform(request *r)
     int64_t n = 0;
     for (size_t i = 0; i < set->operand_count; i++)
         if (r->out && ls_same_file(r->out, set->operands[i]))
-            return ls_fail(LS_CODE_USAGE, "option --out", r->out,
-                           "this file is one of those to compare, and would be overwritten; name "
-                           "another file");
+            return ls_fail(
+                LS_CODE_USAGE, "option --out", r->out,
+                "this file is to be compared, and would be overwritten; name another file");
     if (set->operand_count > 2)
         return ls_fail(LS_CODE_USAGE, "argument", set->operands[2],
                        "unexpected argument; use lockstep regress %s", mode);

@@ -146,7 +146,7 @@ static ls_status make_row(command_run *run, case_run *c, bool unfinished)
     if (c->plan.job.ranks.comm) /* if ranks have lost each other, rank 0's part is kept */
         ls_status_free(ls_row_join(run->processes, built ? NULL : row));
     LS_TRY(built);
-    ls_row_warn(row);
+    ls_row_add_warnings(row);
     if (c->unsaved && ls_row_code(row) == LS_CODE_OK)
         ls_row_mark_error(row, ls_status_text(c->unsaved));
     else if (c->unsaved)

@@ -410,7 +410,7 @@ static ls_status compare(comparison *c, uint64_t steps, ls_gate *gate)
                                  .oracle = c->run[ORACLE].run ? &c->run[ORACLE] : NULL,
                                  .reference = c->single};
     for (uint64_t step = 0; step < steps && !gate->interrupted; step++) {
-        LS_TRY(ls_gate_change(&sides, gate));
+        LS_TRY(ls_gate_switch_members(&sides, gate));
         LS_TRY(compare_step(c, plan->job.start + step, gate));
         ls_progress_update(c->workplace->progress,
                            ls_gate_alone_share * (double)(step + 1) / (double)steps, NAN,
@@ -436,7 +436,7 @@ static ls_status compare(comparison *c, uint64_t steps, ls_gate *gate)
     if (!gate->interrupted)
         LS_TRY(compare_tail(c, steps, gate));
     return gate->pass && !gate->interrupted && steps && !c->library
-               ? ls_gate_changes(c->workplace, plan, steps, &sides, gate)
+               ? ls_gate_check_changes(c->workplace, plan, steps, &sides, gate)
                : LS_OK;
 }
 

@@ -111,12 +111,12 @@ typedef struct ls_gate_sides {
 
 /** Candidate and oracle go on with other members where that is due (bench/train/change.h); the new
  * steps are checked. */
-ls_status ls_gate_change(const ls_gate_sides *sides, ls_gate *gate);
+ls_status ls_gate_switch_members(const ls_gate_sides *sides, ls_gate *gate);
 
 /** Compares the steps before and after each change of members that is due behind the first `steps`,
  * from the initial values (gate_changes.c). */
-ls_status ls_gate_changes(const ls_workplace *workplace, const ls_plan_of_case *plan,
-                          uint64_t steps, const ls_gate_sides *sides, ls_gate *gate);
+ls_status ls_gate_check_changes(const ls_workplace *workplace, const ls_plan_of_case *plan,
+                                uint64_t steps, const ls_gate_sides *sides, ls_gate *gate);
 
 /** Enqueues the session's steps up to `steps`, at most `most` by one call, so that an interrupt is
  * answered between; `done` is the progress before them. All ranks call it. */

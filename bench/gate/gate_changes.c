@@ -113,7 +113,7 @@ static ls_status change_members(const changes *c, const ls_gate_sides *sides, ls
 {
     uint64_t before[LS_ARRAYS], behind[LS_ARRAYS];
     LS_TRY(hash_state(c, before));
-    LS_TRY(ls_gate_change(sides, gate));
+    LS_TRY(ls_gate_switch_members(sides, gate));
     LS_TRY(hash_state(c, behind));
     for (int a = 0; a < LS_ARRAYS && gate->pass; a++)
         if (before[a] != behind[a])
@@ -138,8 +138,8 @@ static ls_status compare_change(const changes *c, const ls_elastic_phase *phase,
     return compare_state(c, gate);
 }
 
-ls_status ls_gate_changes(const ls_workplace *workplace, const ls_plan_of_case *plan,
-                          uint64_t steps, const ls_gate_sides *sides, ls_gate *gate)
+ls_status ls_gate_check_changes(const ls_workplace *workplace, const ls_plan_of_case *plan,
+                                uint64_t steps, const ls_gate_sides *sides, ls_gate *gate)
 {
     const size_t elements = plan->model->graph->variables.elements + 1;
     const ls_elastic_phase *last = plan->phases;

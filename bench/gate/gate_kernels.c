@@ -41,7 +41,7 @@ static double bound_of(const ls_plan_of_case *plan)
  * fed with what the layers next to it have rounded. Whole gradients with random values: mlp, cnn,
  * cifar10 3e-3 to 8e-3, gpt 1e-2 to 3e-2, resnet:8 2e-2, resnet:20 5e-2, resnet:56 0.17, since
  * batch normalisation divides what layers before it have rounded; a bias of few outputs 0.17, since
- * its addends cancel. Layers of all these: 2e-3, of a few values 3e-3. */
+ * its addends cancel. Layers of all of them: 2e-3, of a few values 3e-3. */
 static const double precision_bound = 5e-2, layer_bound = 1e-2;
 /* Operations that plain C computes in under half a second on a slow core. One sample of a deep
  * model may exceed it. */

@@ -58,7 +58,7 @@ ls_status ls_gate_owners(const ls_session *candidate, ls_gate *gate)
     return agree_on(candidate, gate->pass ? ls_steps_owners(candidate->run) : LS_OK, gate);
 }
 
-ls_status ls_gate_change(const ls_gate_sides *sides, ls_gate *gate)
+ls_status ls_gate_switch_members(const ls_gate_sides *sides, ls_gate *gate)
 {
     if (!ls_change_is_due(sides->candidate))
         return LS_OK;

@@ -369,7 +369,7 @@ static ls_status records(ls_run *run, uint64_t first, uint64_t count, ls_step_re
     if (count != 1 || first + 1 != me->at)
         return ls_fail(LS_CODE_USAGE, "replay", "records",
                        "only the latest step's records of who exchanged with whom are kept; read "
-                       "these records after each step");
+                       "the records after each step");
     *out = me->latest;
     *mark_ns = 0;
     return LS_OK;

@@ -34,7 +34,7 @@ char *ls_row_reason(const json_t *row);
 
 bool ls_row_is_bad(const json_t *row);   /**< its status is neither ok nor absent */
 bool ls_row_is_timed(const json_t *row); /**< it is not bad, and has a rate */
-bool ls_row_warns(const json_t *row, const char *warning);
+bool ls_row_has_warning(const json_t *row, const char *warning);
 bool ls_row_is_predicted(const json_t *row); /**< not measured */
 
 /** The strategy of a row's group `case`; NULL if this program has no strategy of the name. */

@@ -86,7 +86,7 @@ bool ls_row_is_timed(const json_t *row)
     return !ls_row_is_bad(row) && ls_row_real(row, LS_F_time_samples_per_s) > 0;
 }
 
-bool ls_row_warns(const json_t *row, const char *warning)
+bool ls_row_has_warning(const json_t *row, const char *warning)
 {
     for (size_t i = 0; i < ls_row_count(row, LS_F_result_warnings); i++)
         if (strcmp(ls_row_string_at(row, LS_F_result_warnings, i), warning) == 0)
@@ -96,7 +96,7 @@ bool ls_row_warns(const json_t *row, const char *warning)
 
 bool ls_row_is_predicted(const json_t *row)
 {
-    return ls_row_warns(row, "predicted");
+    return ls_row_has_warning(row, "predicted");
 }
 
 const ls_strategy *ls_case_strategy(const json_t *group)

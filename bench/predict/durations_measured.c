@@ -18,7 +18,7 @@ enum { WARM = 3, LEAST = 5, MOST = LS_REPETITIONS_MOST };
 static const uint64_t enough_ns = 400000000, look_ns = 100000000;
 
 /* Where devices wait for messages, they go on with cold caches, on a core that has slept: so the
- * stand-in sleeps there. The most of one sleep, and of those of a repetition. */
+ * stand-in sleeps there. The most of one sleep, and of all sleeps of a repetition. */
 static const double longest_nap_ns = 5e6, naps_ns = 200e6;
 
 /* A repetition so many times as long as the median was interrupted by other programs, and says

@@ -213,7 +213,7 @@ ls_status ls_regress_judge(const ls_regress_task *task, ls_regress *regress)
         return ls_fail(LS_CODE_MISSING, "regress", task->side[LS_NEW],
                        "there is no case to compare, since no row has a time%s; name a file with "
                        "rows of lockstep run",
-                       task->where.narrows ? ", or none of these matches --where" : "");
+                       task->where.narrows ? ", or no row with a time matches --where" : "");
     for (size_t i = 0; i < count; i++) {
         LS_TRY(ls_regress_judge_case(task, regress, &regress->cases[i]));
         regress->cases[i].decided |= regress->cases[i].error != NULL;

@@ -53,7 +53,7 @@ static void put_result(const ls_row_facts *f, json_t *row)
     char steps[LS_REASON_SIZE] = "", differs[LS_REASON_SIZE + 128] = "";
     if (trial)
         snprintf(steps, sizeof steps,
-                 "interrupted after %llu of %lld steps; the figures are of these steps",
+                 "interrupted after %llu of %lld steps; the figures are of the steps until then",
                  (unsigned long long)trial->session.step,
                  (long long)f->plan->job.start + f->plan->warmup + f->plan->timed);
     if (gate && !gate->pass)

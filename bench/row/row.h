@@ -75,7 +75,7 @@ void ls_row_put_noise(const ls_row_facts *facts, json_t *row);
 
 /** Adds the warnings that follow from the row's figures (see bench/row.schema.json), and the note
  * on noise. Call it after the rows of several ranks have been joined. */
-void ls_row_warn(json_t *row);
+void ls_row_add_warnings(json_t *row);
 
 /** Marks a row if something that belongs to it, as a trace, could not be stored: status "error"
  * with this reason. Its figures stay. */

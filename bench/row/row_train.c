@@ -80,7 +80,7 @@ static void put_checkpoint(const ls_row_facts *f, json_t *row)
         ls_put_checkpoint_count(row, saved->count);
         ls_put_checkpoint_blocked_ms(row, (double)saved->time_ns * 1e-6);
     }
-    if (ls_plan_resumes(f->workplace))
+    if (ls_plan_is_resumed(f->workplace))
         ls_put_checkpoint_resumed_step(row, f->plan->job.start);
 }
 

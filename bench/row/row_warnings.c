@@ -144,7 +144,7 @@ void ls_row_note(const ls_row_facts *f, json_t *row)
  * its noise. */
 static const double widest = 0.1, most_skewed = 1.1, least_s = 1;
 
-void ls_row_warn(json_t *row)
+void ls_row_add_warnings(json_t *row)
 {
     char words[224], text[256];
     ls_interval pace;

@@ -17,11 +17,11 @@ static const char *const zsh[] = {"'\\''", "\\[", "\\]", "\\:", "\\\\"};
 
 /* How a destination writes characters with a meaning: doubled, unless there is more. */
 static const struct way {
-    const char *these, *before; /* put before them */
-    const char *const *instead; /* written in their place */
-    const char *blanks;         /* characters to be written as blanks */
-    const char *kept;           /* control characters that are not escaped */
-    const char *hidden;         /* before what nobody would see; NULL if that is a blank */
+    const char *special, *before; /* put before them */
+    const char *const *instead;   /* written in their place */
+    const char *blanks;           /* characters to be written as blanks */
+    const char *kept;             /* control characters that are not escaped */
+    const char *hidden;           /* before what nobody would see; NULL if that is a blank */
 } ways[] = {
     [LS_ESCAPE_LINE] = {"", NULL, NULL, "", "", "\\"},
     [LS_ESCAPE_FONT] = {"", NULL, NULL, "", "", "\\"},
@@ -99,14 +99,14 @@ static size_t write_piece(const char *c, ls_escape as, char out[PIECE])
     const struct way *way = &ways[as];
     size_t bytes;
     const int32_t code = decode(c, &bytes);
-    const char *found = strchr(way->these, *c);
+    const char *found = strchr(way->special, *c);
     const bool drawn = as != LS_ESCAPE_FONT || is_common(code);
     if ((is_hidden(code) || !drawn) && !strchr(way->kept, *c)) {
         write_hidden(c, code, as, out);
     } else if (strchr(way->blanks, *c)) {
         strcpy(out, " ");
     } else if (found && way->instead) {
-        strcpy(out, way->instead[found - way->these]);
+        strcpy(out, way->instead[found - way->special]);
     } else if (found) {
         snprintf(out, PIECE, "%.*s%c", 1, way->before ? way->before : c, *c);
     } else {
@@ -120,7 +120,7 @@ static size_t write_piece(const char *c, ls_escape as, char out[PIECE])
 static size_t count_plain(const char *c, size_t most, const struct way *way)
 {
     size_t count = 0;
-    while (count < most && c[count] >= ' ' && c[count] < 0x7f && !strchr(way->these, c[count]) &&
+    while (count < most && c[count] >= ' ' && c[count] < 0x7f && !strchr(way->special, c[count]) &&
            !strchr(way->blanks, c[count]))
         count++;
     return count;

@@ -99,8 +99,8 @@ static ls_status read_split(const void *context, bool test, ls_split *split)
     const int bits = status ? 16 : find_bits(&stream);
     if (bits > 16)
         status = ls_fail(LS_CODE_MISSING, what, path,
-                         "every second of the file's %zu tokens of 16 bits is 0, so these are "
-                         "probably tokens of %d bits; convert the file in Python: "
+                         "every second of the file's %zu tokens of 16 bits is 0, so the tokens "
+                         "probably have %d bits each; convert the file in Python: "
                          "numpy.fromfile(FILE, \"uint%d\").astype(\"uint16\").tofile(NEW_FILE)",
                          stream.count, bits, bits);
     if (!status)

@@ -88,9 +88,9 @@ ls_status ls_affinity_bind(const int *cores, int count)
         return LS_OK;
     snprintf(where, sizeof where, count > 1 ? "%d to %d" : "%d", cores[0], cores[count - 1]);
     return ls_fail(LS_CODE_MISSING, "cores", where,
-                   "a thread cannot be bound to these cores: %s; check the process's cores with "
+                   "a thread cannot be bound to the cores: %s; check the process's cores with "
                    "taskset -p, and the control group's cpuset",
-                   error ? strerror(error) : "the process may no longer use all these cores");
+                   error ? strerror(error) : "the process may no longer use all of the cores");
 }
 
 uint64_t ls_affinity_digest(void)
@@ -107,6 +107,6 @@ ls_status ls_affinity_check_openmp(void)
     if (!omp_get_proc_bind() || !omp_get_num_places())
         return LS_OK;
     return ls_fail(LS_CODE_MISSING, "OpenMP", "OMP_PROC_BIND, OMP_PLACES or GOMP_CPU_AFFINITY",
-                   "one of these variables has bound this process's first thread to one OpenMP "
-                   "place; unset them, since lockstep binds the threads of its devices");
+                   "an OpenMP variable has bound this process's first thread to one place; unset "
+                   "all three variables, since lockstep binds the threads of its devices");
 }

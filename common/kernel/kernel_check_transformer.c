@@ -21,7 +21,8 @@ static ls_status check_slice(const ls_work *work, int64_t first, int64_t count, 
         return LS_OK;
     return ls_fail(LS_CODE_USAGE, work->op, "first",
                    "the first is %" PRId64 ", and %" PRId64
-                   " elements from there exceed the %" PRId64 " that exist; give a slice of these",
+                   " elements from there exceed the %" PRId64
+                   " that exist; give a slice that exists",
                    first, count, all);
 }
 

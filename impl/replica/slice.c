@@ -50,7 +50,7 @@ int64_t ls_slice_rows(const ls_job *job, const ls_slice_options *o)
 
 /* ---- Acts ----------------------------------------------------------------------------------- */
 
-ls_status ls_slice_act(ls_slice *s, ls_act_kind kind, int piece, int node, ls_act **out)
+ls_status ls_slice_append_act(ls_slice *s, ls_act_kind kind, int piece, int node, ls_act **out)
 {
     LS_TRY(ls_grow("slice", &s->acts, s->act_count, sizeof *s->acts));
     *out = &s->acts[s->act_count++];
@@ -61,7 +61,7 @@ ls_status ls_slice_act(ls_slice *s, ls_act_kind kind, int piece, int node, ls_ac
 ls_status ls_slice_act_node(ls_slice *s, ls_act_kind kind, int piece, int node, ls_net_pass pass)
 {
     ls_act *act;
-    LS_TRY(ls_slice_act(s, kind, piece, node, &act));
+    LS_TRY(ls_slice_append_act(s, kind, piece, node, &act));
     act->chunk = ls_graph_part_chunk(s->options.replica->part, node);
     ls_net_node_lists(ls_slice_node_net(s, piece, node), node, pass, act->lists);
     return LS_OK;
@@ -71,7 +71,8 @@ ls_status ls_slice_act_op(ls_slice *s, ls_act_kind kind, int chunk, ls_status ma
 {
     ls_act *act;
     LS_TRY(made);
-    ls_status status = ls_slice_act(s, kind, s->piece_count ? s->piece_count - 1 : 0, 0, &act);
+    ls_status status =
+        ls_slice_append_act(s, kind, s->piece_count ? s->piece_count - 1 : 0, 0, &act);
     if (status) {
         ls_op_free(op);
         return status;
@@ -99,7 +100,7 @@ static ls_status feed(ls_slice *s, const ls_slice_item *item)
         LS_TRY(ls_grow("slice", &s->work, at, sizeof *s->work));
         LS_TRY(ls_slice_need_net(s, item->level, ls_slice_piece_rows(s, item->of), c, slot,
                                  &s->work[at]));
-        LS_TRY(ls_slice_act(s, LS_ACT_FEED, p, 0, &act));
+        LS_TRY(ls_slice_append_act(s, LS_ACT_FEED, p, 0, &act));
         act->chunk = c;
         LS_TRY(ls_replica_feed(s->options.replica, s->work[at], &part, &act->own));
     }

@@ -120,7 +120,7 @@ int ls_slice_first_slot(const ls_slice *slice, int chunk);
 ls_status ls_slice_list(ls_slice *slice);
 
 /** Appends an act without operations, to be filled in. *out is valid until the next one. */
-ls_status ls_slice_act(ls_slice *slice, ls_act_kind kind, int piece, int node, ls_act **out);
+ls_status ls_slice_append_act(ls_slice *slice, ls_act_kind kind, int piece, int node, ls_act **out);
 
 /** Appends an act of one operation, which it owns; `made` is the status of its constructor. */
 ls_status ls_slice_act_op(ls_slice *slice, ls_act_kind kind, int chunk, ls_status made, ls_op *op);

@@ -115,7 +115,7 @@ static ls_status build_meeting(ls_slice *s, int n, bool backward, ls_op_list *op
 ls_status ls_slice_meet(ls_slice *s, int n, ls_act_kind pass)
 {
     ls_act *meet;
-    LS_TRY(ls_slice_act(s, pass, 0, n, &meet));
+    LS_TRY(ls_slice_append_act(s, pass, 0, n, &meet));
     return build_meeting(s, n, pass == LS_ACT_BACKWARD, &meet->own);
 }
 

@@ -41,7 +41,7 @@ static ls_status check(const ls_outline *o)
                        "'exact' sums over samples in a fixed tree, but the gradients of --strategy "
                        "context-parallel are also sums over positions; use --reduce fast");
     return ls_refuse_library(o,
-                             "sums in an order that it does not tell, but the gate must repeat the "
+                             "sums in an unknown order, but the gate must repeat the "
                              "order of --strategy context-parallel",
                              "direct, ring, tree, halving-doubling, flat or auto");
 }

@@ -141,7 +141,7 @@ ls_status ls_local_sgd_check(const ls_outline *o)
     if (update->owned && strcmp(o->allreduce, "library") == 0)
         return ls_fail(
             LS_CODE_USAGE, "option", "--allreduce",
-            "'library' sums in an order that the library does not tell, so the gate cannot repeat "
+            "'library' sums in an unknown order, so the gate cannot repeat "
             "--local-sgd-outer; use --allreduce ring, tree, halving-doubling, flat or auto");
     return LS_OK;
 }

@@ -19,7 +19,7 @@ void ls_pass_nodes(ls_step *s, int replica)
     }
 }
 
-/* Each place updates its variables, and sends those that others use, too. */
+/* Each place updates its variables, and sends the ones that others use, too. */
 static void build(ls_step *s)
 {
     ls_pass_nodes(s, 0);

@@ -23,15 +23,14 @@ static const ls_declared_option staleness = {"ps-staleness",
                                              .low = 0,
                                              .high = 1000000,
                                              .when = "--ps-mode ssp"};
-static const ls_declared_option servers = {
-    "ps-servers",
-    "N",
-    "1",
-    "ranks",
-    "number of ranks that are servers; these are the first ranks",
-    .low = 1,
-    .high = 1023,
-    .when = "several ranks"};
+static const ls_declared_option servers = {"ps-servers",
+                                           "N",
+                                           "1",
+                                           "ranks",
+                                           "number of first ranks that are servers",
+                                           .low = 1,
+                                           .high = 1023,
+                                           .when = "several ranks"};
 static const ls_declared_option colocate = {"ps-colocate",
                                             "yes|no",
                                             "no",

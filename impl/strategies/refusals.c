@@ -61,7 +61,7 @@ static ls_status check_ranks(const ls_outline *o)
     if (strcmp(o->comm, "nccl") == 0 &&
         (o->job->exact.on || !(library || strcmp(o->allreduce, "auto") == 0)))
         return ls_fail(LS_CODE_USAGE, "option", "--comm",
-                       "'nccl' sums in an order that it does not tell; use --reduce fast with "
+                       "'nccl' sums in an unknown order; use --reduce fast with "
                        "--allreduce library or auto, or --comm auto");
     if (strcmp(o->comm, "nccl") == 0)
         return LS_OK;

@@ -63,7 +63,7 @@ static ls_status check(const ls_outline *o)
     const int64_t splits = o->job->exact.splits;
     const int places = ls_mesh_of(o->job->mesh, (int)o->devices * o->ranks).size[LS_SLICE];
     LS_TRY(ls_refuse_library(o,
-                             "sums activations in an order that it does not tell, so the gate "
+                             "sums activations in an unknown order, so the gate "
                              "could not repeat the sums of --strategy tensor-parallel",
                              "direct, ring, tree, halving-doubling, flat or auto"));
     if (o->job->division.sequence)

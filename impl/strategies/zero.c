@@ -99,7 +99,7 @@ static void resolve(ls_job *job, int ranks)
 static ls_status check(const ls_outline *o)
 {
     LS_TRY(ls_refuse_library(o,
-                             "sums in an order that it does not tell, but the gate must repeat the "
+                             "sums in an unknown order, but the gate must repeat the "
                              "order of --strategy zero",
                              "direct, ring, halving-doubling or auto"));
     return ls_refuse_uncut(o);

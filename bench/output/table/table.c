@@ -203,7 +203,7 @@ static bool shows_mean(const ls_writer *writer)
 
 enum { SHARED_LINES = 2 };
 
-/* Partitions options: those that get columns, since cases differ in them, and those that all rows
+/* Partitions options: some get columns, since cases differ in them, and the others all rows
  * share. A document has no lines above its table: there the most telling get columns, too. */
 static void part_options(ls_writer *writer, json_t *columns, json_t *shared)
 {
@@ -325,7 +325,7 @@ static void print_shared_warnings(const ls_writer *writer, const ls_table *table
     {
         const size_t used = strlen(text);
         (void)unused;
-        snprintf(text + used, sizeof text - used, used ? ", %s" : "each of these: %s", name);
+        snprintf(text + used, sizeof text - used, used ? ", %s" : "each of: %s", name);
     }
     if (*text)
         ls_text_wrap(writer->stream, text, 0, 0, writer->width);

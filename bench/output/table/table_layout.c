@@ -5,7 +5,7 @@
  * all; then what another column says (LS_DROP_FIRST), and options that follow from others or have
  * one value here. An option goes after the rate (`drop` 5) if another option distinguishes the same
  * cases, and after all figures if it alone distinguishes two cases; the model, the strategy, the
- * devices, the batch, and what was swept at last. Between these steps texts are truncated
+ * devices, the batch, and what was swept at last. In between, texts are truncated
  * (`steps`), and titles of options, before an option that distinguishes cases goes.
  */
 #include "bench/output/table/table_parts.h"
@@ -17,7 +17,7 @@
 
 enum { SHORTEST_TEXT = 8, SHORTEST_TITLE = 14 };
 
-/* Ranks; those of figures are their `drop`. */
+/* Ranks; a figure's rank is its `drop`. */
 enum { STAYS = -9, TELLING = -2, OPTION = -1, TOLD_TWICE = 4, SAYS_NOTHING = 9 };
 
 /* What is done in turn: columns above the rank go; then texts are truncated. */
@@ -163,7 +163,8 @@ void ls_table_share_warnings(ls_table *table)
     for (size_t i = 0; i < json_array_size(warnings); i++) {
         const char *warning = json_string_value(json_array_get(warnings, i));
         size_t r = 0;
-        while (warning && r < table->rows && ls_row_warns(json_array_get(table->of, r), warning))
+        while (warning && r < table->rows &&
+               ls_row_has_warning(json_array_get(table->of, r), warning))
             r++;
         if (warning && r == table->rows)
             json_object_set_new(table->shared, warning, json_true());
@@ -215,7 +216,7 @@ static bool has_one_value(const ls_table *table, const ls_table_column *column)
 }
 
 /* Finds the options without which the others distinguish as many rows, from the last one on: first
- * among those that say nothing. */
+ * among options that say nothing. */
 static void rank_options(ls_table *table)
 {
     const size_t names = count_names(table);

@@ -99,7 +99,7 @@ static void the_status_is_cut(void **state)
                        "strategy devices step ms    ± status\n"
                        "single   1 cpu     2.000 1.0% ok, oversubscriber, autocorr..\n"
                        "mirrored 2 cpu     1.000 2.0% ok, oversubscribed, autocorr..\n"
-                       "each of these: short\n"
+                       "each of: short\n"
                        "no room for: bucket-bytes, samples/s, loss, accuracy, gate\n");
     free(text);
 }
@@ -123,7 +123,7 @@ static void shared_warnings_are_said_once(void **state)
                                "strategy devices step ms     ± samples/s status\n"
                                "single   1 cpu     2.000  1.0%    128000 ok, short\n"
                                "mirrored 2 cpu     1.000  2.0%    256000 ok, noisy, shorter\n"
-                               "each of these: oversubscribed, skewed\n"
+                               "each of: oversubscribed, skewed\n"
                                "no room for: bucket-bytes, loss, accuracy, gate\n");
         free(text);
     }

@@ -22,39 +22,40 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-ls_status ls_advising_set(ls_case *one, const char *name, const char *value)
+ls_status ls_advising_set(ls_case *config, const char *name, const char *value)
 {
     const ls_option *option = ls_option_find_in(name, strlen(name), LS_FOR_RUN);
-    const ls_setting setting = {.option = option, .text = value, .one = one};
+    const ls_setting setting = {.option = option, .text = value, .one = config};
     return option->set(&setting);
 }
 
-static ls_status append(ls_advised **list, size_t *count, const ls_advised *one)
+static ls_status append(ls_advised **list, size_t *count, const ls_advised *advised)
 {
-    LS_TRY(ls_grow("advice", list, *count, sizeof *one));
-    memcpy(&(*list)[(*count)++], one, sizeof *one);
+    LS_TRY(ls_grow("advice", list, *count, sizeof *advised));
+    memcpy(&(*list)[(*count)++], advised, sizeof *advised);
     return LS_OK;
 }
 
-/* Takes over what `one` owns; an equal reason of the same strategy is said once. */
-static ls_status refuse(ls_advising *a, ls_advised *one, ls_code code, const char *reason)
+/* Takes over what `config` owns; an equal reason of the same strategy is said once. */
+static ls_status refuse(ls_advising *a, ls_advised *advised, ls_code code, const char *reason)
 {
-    one->code = code;
-    snprintf(one->reason, sizeof one->reason, "%s", reason);
+    advised->code = code;
+    snprintf(advised->reason, sizeof advised->reason, "%s", reason);
     for (size_t i = 0; i < a->out->refused_count; i++) {
         const ls_advised *known = &a->out->refused[i];
-        if (known->config.strategy == one->config.strategy &&
-            strcmp(known->reason, one->reason) == 0) {
-            json_decref(one->facts);
+        if (known->config.strategy == advised->config.strategy &&
+            strcmp(known->reason, advised->reason) == 0) {
+            json_decref(advised->facts);
             return LS_OK;
         }
     }
-    if (!one->facts) {
-        one->facts = json_object();
-        json_object_set_new(one->facts, "strategy", json_string(one->config.strategy->name));
-        json_object_set_new(one->facts, "options", ls_text_value(one->options));
+    if (!advised->facts) {
+        advised->facts = json_object();
+        json_object_set_new(advised->facts, "strategy",
+                            json_string(advised->config.strategy->name));
+        json_object_set_new(advised->facts, "options", ls_text_value(advised->options));
     }
-    return append(&a->out->refused, &a->out->refused_count, one);
+    return append(&a->out->refused, &a->out->refused_count, advised);
 }
 
 /* ---- Time and progress ----------------------------------------------------------------------- */
@@ -109,7 +110,7 @@ static const char *bound_of(const ls_advising *a, const ls_predicted *p, double 
 }
 
 static ls_status take(ls_advising *a, const ls_plan_of_case *plan, const ls_predicted *predicted,
-                      ls_advised *one)
+                      ls_advised *advised)
 {
     json_auto_t *row = NULL;
     ls_interval step;
@@ -119,100 +120,101 @@ static ls_status take(ls_advising *a, const ls_plan_of_case *plan, const ls_pred
         LS_TRY(ls_validations_take(a->validations, row, &added));
     const bool known = ls_row_pace(row, &step);
     const double batch_s = (double)plan->job.batch * 1e3;
-    one->step_ms = step.value;
-    one->samples_per_s = ls_row_real(row, LS_F_time_samples_per_s);
-    one->memory = predicted->most_memory;
-    one->activities = predicted->activities / (size_t)(plan->warmup + plan->timed);
+    advised->step_ms = step.value;
+    advised->samples_per_s = ls_row_real(row, LS_F_time_samples_per_s);
+    advised->memory = predicted->most_memory;
+    advised->activities = predicted->activities / (size_t)(plan->warmup + plan->timed);
     if (a->predictor->others == a->ideal) {
-        one->bound_by = bound_of(a, predicted, one->step_ms);
+        advised->bound_by = bound_of(a, predicted, advised->step_ms);
         /* What is not computing is the network's as far as the step is shorter without it. */
         const double busy = predicted->busy_ms / (predicted->all_ms * (double)predicted->devices);
         const double compute =
             busy < 1 ? busy : 1; /* several lanes of a device may be busy at once */
         const double network =
-            fmin(fmax(1 - predicted->other_ms[0] / one->step_ms, 0), 1 - compute);
-        one->shares = (ls_advised_shares){compute, network, 1 - compute - network};
+            fmin(fmax(1 - predicted->other_ms[0] / advised->step_ms, 0), 1 - compute);
+        advised->shares = (ls_advised_shares){compute, network, 1 - compute - network};
     }
-    one->ci95[0] = known ? batch_s / step.high : one->samples_per_s;
-    one->ci95[1] = known ? batch_s / step.low : one->samples_per_s;
-    json_decref(one->facts);
-    one->facts = json_incref(ls_row_group(row, LS_G_case));
+    advised->ci95[0] = known ? batch_s / step.high : advised->samples_per_s;
+    advised->ci95[1] = known ? batch_s / step.low : advised->samples_per_s;
+    json_decref(advised->facts);
+    advised->facts = json_incref(ls_row_group(row, LS_G_case));
     return LS_OK;
 }
 
-ls_status ls_advising_predict(ls_advising *a, ls_advised *one, ls_predicted *predicted,
+ls_status ls_advising_predict(ls_advising *a, ls_advised *advised, ls_predicted *predicted,
                               ls_status *refused)
 {
     ls_case given, played;
     ls_closing(ls_plan_close) ls_plan_of_case plan = {0};
-    memcpy(&given, &one->config, sizeof given);
+    memcpy(&given, &advised->config, sizeof given);
     /* fewer steps, if it is an estimate, or a play of so many activities takes minutes */
     enum { MOST = 100000 };
     const bool estimates = a->pace == LS_PACE_ESTIMATE;
-    if ((estimates || one->activities > MOST) &&
+    if ((estimates || advised->activities > MOST) &&
         !ls_option_set_has(a->workplace->request->given, "steps")) {
         given.warmup = 1;
         given.steps = estimates ? 1 : 2;
     }
     *predicted = (ls_predicted){0};
-    *refused = ls_case_check(&one->config, a->workplace->request);
+    *refused = ls_case_check(&advised->config, a->workplace->request);
     if (!*refused)
         *refused = ls_predictor_plan(a->predictor, a->workplace, &given, &played, &plan);
     if (*refused)
         return LS_OK;
     *refused = ls_predict(a->predictor, a->workplace->machine, &plan, predicted);
-    one->memory = predicted->most_memory;
+    advised->memory = predicted->most_memory;
     if (!*refused)
-        return take(a, &plan, predicted, one);
-    if (predicted->most_memory > a->predictor->memory_limit && !one->facts)
-        one->facts = ls_row_case(&(ls_row_facts){.workplace = a->workplace, .plan = &plan});
+        return take(a, &plan, predicted, advised);
+    if (predicted->most_memory > a->predictor->memory_limit && !advised->facts)
+        advised->facts = ls_row_case(&(ls_row_facts){.workplace = a->workplace, .plan = &plan});
     return LS_OK;
 }
 
 /* Options that change nothing here: neither the step, to the last bit, nor the memory. */
-static bool is_same(const ls_advising *a, const ls_advised *one)
+static bool is_same(const ls_advising *a, const ls_advised *advised)
 {
     for (size_t i = 0; i < a->out->count; i++) {
         const ls_advised *known = &a->out->ranking[i];
-        if (known->config.strategy == one->config.strategy && known->memory == one->memory &&
-            !(known->step_ms < one->step_ms) && !(known->step_ms > one->step_ms))
+        if (known->config.strategy == advised->config.strategy &&
+            known->memory == advised->memory && !(known->step_ms < advised->step_ms) &&
+            !(known->step_ms > advised->step_ms))
             return true;
     }
     return false;
 }
 
-static void note_memory(ls_advising *a, const ls_advised *one)
+static void note_memory(ls_advising *a, const ls_advised *advised)
 {
     ls_advice *out = a->out;
-    if (one->memory <= a->predictor->memory_limit)
+    if (advised->memory <= a->predictor->memory_limit)
         return;
-    if (!out->over++ || one->memory < out->least.memory)
-        memcpy(&out->least, one, sizeof *one);
+    if (!out->over++ || advised->memory < out->least.memory)
+        memcpy(&out->least, advised, sizeof *advised);
     out->least.facts = NULL;
 }
 
 /* What is wrong with the platform or the machine ends it all; other failures refuse one case. */
-ls_status ls_advising_estimate(ls_advising *a, ls_advised *one, double *rate, size_t *memory)
+ls_status ls_advising_estimate(ls_advising *a, ls_advised *advised, double *rate, size_t *memory)
 {
     ls_closing(ls_predicted_close) ls_predicted predicted = {0};
     ls_status refused = LS_OK;
-    ls_advising_show(a, one->config.strategy->name, one->options);
+    ls_advising_show(a, advised->config.strategy->name, advised->options);
     ls_status status = ls_interrupted() ? ls_engine_interrupted()
-                                        : ls_advising_predict(a, one, &predicted, &refused);
+                                        : ls_advising_predict(a, advised, &predicted, &refused);
     if (ls_status_code(refused) == LS_CODE_INTERRUPTED) {
-        json_decref(one->facts);
+        json_decref(advised->facts);
         return ls_status_first(status, refused);
     }
-    note_memory(a, one);
-    *memory = one->memory;
-    *rate = refused ? 0 : one->samples_per_s;
-    one->quick_per_s = *rate;
+    note_memory(a, advised);
+    *memory = advised->memory;
+    *rate = refused ? 0 : advised->samples_per_s;
+    advised->quick_per_s = *rate;
     if (!status && refused)
-        status = refuse(a, one, ls_status_code(refused), ls_status_text(refused));
-    else if (!status && !is_same(a, one))
-        status = append(&a->out->ranking, &a->out->count, one);
+        status = refuse(a, advised, ls_status_code(refused), ls_status_text(refused));
+    else if (!status && !is_same(a, advised))
+        status = append(&a->out->ranking, &a->out->count, advised);
     else
-        json_decref(one->facts);
+        json_decref(advised->facts);
     ls_status_free(refused);
     return status;
 }
@@ -220,17 +222,17 @@ ls_status ls_advising_estimate(ls_advising *a, ls_advised *one, double *rate, si
 ls_status ls_advising_withdraw(ls_advising *a, size_t number, ls_status refused)
 {
     ls_advice *out = a->out;
-    ls_advised one;
-    memcpy(&one, &out->ranking[number], sizeof one);
-    one.samples_per_s = 0;
+    ls_advised advised;
+    memcpy(&advised, &out->ranking[number], sizeof advised);
+    advised.samples_per_s = 0;
     out->count--;
     memmove(&out->ranking[number], &out->ranking[number + 1],
             (out->count - number) * sizeof *out->ranking);
-    if (strcmp(one.options, out->usual.options) == 0 &&
-        one.config.strategy == out->usual.config.strategy)
-        out->usual.memory = one.memory;
-    note_memory(a, &one);
-    return refuse(a, &one, ls_status_code(refused), ls_status_text(refused));
+    if (strcmp(advised.options, out->usual.options) == 0 &&
+        advised.config.strategy == out->usual.config.strategy)
+        out->usual.memory = advised.memory;
+    note_memory(a, &advised);
+    return refuse(a, &advised, ls_status_code(refused), ls_status_text(refused));
 }
 
 /* The default, and `all`, are the list of all. */
@@ -242,9 +244,9 @@ bool ls_advising_takes(const ls_advising *a, const ls_case *base)
 
 ls_status ls_advising_refuse_grade(ls_advising *a, const ls_case *base)
 {
-    ls_advised one = {0};
-    memcpy(&one.config, base, sizeof *base);
-    return refuse(a, &one, LS_CODE_USAGE,
+    ls_advised advised = {0};
+    memcpy(&advised.config, base, sizeof *base);
+    return refuse(a, &advised, LS_CODE_USAGE,
                   "its grade is none: it does not compute what single computes; name it with "
                   "--strategy, and it is ranked");
 }
@@ -253,17 +255,17 @@ ls_status ls_advising_refuse_grade(ls_advising *a, const ls_case *base)
 static void generalize(ls_advice *advice)
 {
     for (size_t i = 0; i < advice->refused_count; i++) {
-        ls_advised *one = &advice->refused[i];
+        ls_advised *advised = &advice->refused[i];
         size_t others = 0;
         for (size_t k = 0; k < advice->refused_count; k++)
-            others += k != i && advice->refused[k].config.strategy == one->config.strategy;
+            others += k != i && advice->refused[k].config.strategy == advised->config.strategy;
         for (size_t k = 0; k < advice->count; k++)
-            others += advice->ranking[k].config.strategy == one->config.strategy;
+            others += advice->ranking[k].config.strategy == advised->config.strategy;
         if (others)
             continue;
-        *one->options = 0;
-        if (json_object_get(one->facts, "options"))
-            json_object_set_new(one->facts, "options", json_string(""));
+        *advised->options = 0;
+        if (json_object_get(advised->facts, "options"))
+            json_object_set_new(advised->facts, "options", json_string(""));
     }
 }
 
@@ -296,19 +298,19 @@ static bool may_play_alone(const ls_advising *a)
 /* What one device does alone: whether several are worth it. */
 static ls_status play_alone(ls_advising *a)
 {
-    ls_advised one = {0};
+    ls_advised advised = {0};
     ls_closing(ls_predicted_close) ls_predicted predicted = {0};
     ls_status refused = LS_OK;
     if (!may_play_alone(a))
         return LS_OK;
     ls_advising_show(a, "one device alone", "");
-    memcpy(&one.config, a->workplace->request->cases, sizeof one.config);
-    LS_TRY(ls_advising_set(&one.config, "strategy", "single"));
-    LS_TRY(ls_advising_set(&one.config, "devices", "1"));
-    ls_status status = ls_advising_predict(a, &one, &predicted, &refused);
+    memcpy(&advised.config, a->workplace->request->cases, sizeof advised.config);
+    LS_TRY(ls_advising_set(&advised.config, "strategy", "single"));
+    LS_TRY(ls_advising_set(&advised.config, "devices", "1"));
+    ls_status status = ls_advising_predict(a, &advised, &predicted, &refused);
     if (!status && !refused)
-        a->out->alone_per_s = one.samples_per_s;
-    json_decref(one.facts);
+        a->out->alone_per_s = advised.samples_per_s;
+    json_decref(advised.facts);
     if (ls_status_code(refused) == LS_CODE_INTERRUPTED)
         return ls_status_first(status, refused);
     ls_status_free(refused);
@@ -401,7 +403,7 @@ ls_status ls_advise(ls_predictor *p, ls_workplace *workplace, ls_validations *va
 ls_status ls_advice_check(const ls_advice *advice, const ls_predictor *p)
 {
     char least[32], limit[32];
-    const ls_advised *one = &advice->least, *why = NULL;
+    const ls_advised *advised = &advice->least, *why = NULL;
     if (advice->count)
         return LS_OK;
     if (advice->interrupted)
@@ -414,8 +416,8 @@ ls_status ls_advice_check(const ls_advice *advice, const ls_predictor *p)
             "none of the %zu combinations of options that were tried fits into a device's %s; the "
             "smallest needs %s: %s%s%s; use a smaller --batch or more --devices",
             advice->over, ls_format_bytes((double)p->memory_limit, limit),
-            ls_format_bytes((double)one->memory, least), one->config.strategy->name,
-            *one->options ? " " : "", one->options);
+            ls_format_bytes((double)advised->memory, least), advised->config.strategy->name,
+            *advised->options ? " " : "", advised->options);
     for (size_t i = 0; i < advice->refused_count; i++) { /* the last among equal cases */
         const ls_advised *refused = &advice->refused[i];
         if (!why || ls_strategy_alone(why->config.strategy) || refused->code == LS_CODE_MISSING)

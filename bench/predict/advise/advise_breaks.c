@@ -15,10 +15,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-static ls_status append(ls_advice *advice, const ls_break_even *one)
+static ls_status append(ls_advice *advice, const ls_break_even *even)
 {
-    LS_TRY(ls_grow("advice", &advice->breaks, advice->break_count, sizeof *one));
-    advice->breaks[advice->break_count++] = *one;
+    LS_TRY(ls_grow("advice", &advice->breaks, advice->break_count, sizeof *even));
+    advice->breaks[advice->break_count++] = *even;
     return LS_OK;
 }
 
@@ -56,15 +56,15 @@ static ls_status play_scales(ls_advising *a, const scales *s, size_t number,
 {
     ls_predicted predicted;
     ls_status refused;
-    ls_advised one;
-    memcpy(&one, &a->out->ranking[number], sizeof one);
-    one.facts = NULL;
+    ls_advised advised;
+    memcpy(&advised, &a->out->ranking[number], sizeof advised);
+    advised.facts = NULL;
     a->predictor->others = s->platforms;
     a->predictor->other_count = AXES * s->count;
-    LS_TRY(ls_advising_predict(a, &one, &predicted, &refused));
+    LS_TRY(ls_advising_predict(a, &advised, &predicted, &refused));
     if (!refused)
         memcpy(ms, predicted.other_ms, AXES * s->count * sizeof *ms);
-    json_decref(one.facts);
+    json_decref(advised.facts);
     ls_predicted_close(&predicted);
     return refused;
 }
@@ -129,29 +129,29 @@ static ls_status rate_at(ls_advising *a, size_t number, int64_t devices, double 
 {
     char text[24];
     ls_job job = {0};
-    ls_advised one;
+    ls_advised advised;
     ls_predicted predicted;
     ls_status refused;
     *out = 0;
-    memcpy(&one, &a->out->ranking[number], sizeof one);
-    one.facts = NULL;
-    snprintf(one.config.devices, sizeof one.config.devices, "%lld", (long long)devices);
-    ls_case_job(&one.config, &job);
+    memcpy(&advised, &a->out->ranking[number], sizeof advised);
+    advised.facts = NULL;
+    snprintf(advised.config.devices, sizeof advised.config.devices, "%lld", (long long)devices);
+    ls_case_job(&advised.config, &job);
     const bool fixed = ls_option_set_has(a->workplace->request->given, "hybrid-replicas");
     const int copies = job.mesh.size[ls_mesh_outer(&job.mesh)];
     if (copies && !fixed) {
         if (copies * devices % a->devices)
             return LS_OK;
         snprintf(text, sizeof text, "%lld", (long long)(copies * devices / a->devices));
-        LS_TRY(ls_advising_set(&one.config, "hybrid-replicas", text));
+        LS_TRY(ls_advising_set(&advised.config, "hybrid-replicas", text));
     }
-    LS_TRY(ls_advising_predict(a, &one, &predicted, &refused));
+    LS_TRY(ls_advising_predict(a, &advised, &predicted, &refused));
     ls_predicted_close(&predicted);
-    json_decref(one.facts);
+    json_decref(advised.facts);
     if (ls_status_code(refused) == LS_CODE_INTERRUPTED)
         return refused;
     if (!refused)
-        *out = one.samples_per_s;
+        *out = advised.samples_per_s;
     ls_status_free(refused);
     return LS_OK;
 }

@@ -91,23 +91,24 @@ static int value_of(size_t axis, const char *value)
 
 /* Whether a case has the axis: its strategy, with the options so far, and the user left it open.
  * Micro-batches of stages are their pieces; a wire implies an all-reduce. */
-static bool has_axis(const ls_advising *a, const ls_case *one, size_t axis)
+static bool has_axis(const ls_advising *a, const ls_case *config, size_t axis)
 {
     const char *name = axes[axis].option, *strategy = axes[axis].strategy;
     const ls_option *option = ls_option_find_in(name, strlen(name), LS_FOR_RUN);
     ls_job job = {0};
-    ls_case_job(one, &job);
+    ls_case_job(config, &job);
     if ((axes[axis].is == (PIECES | EASES) && job.division.microbatches) ||
         (job.exchange.gradient_wire && strcmp(name, "allreduce") == 0))
         return false;
-    return (!strategy || strcmp(strategy, one->strategy->name) == 0) &&
-           !ls_option_set_has(a->workplace->request->given, name) && ls_option_applies(option, one);
+    return (!strategy || strcmp(strategy, config->strategy->name) == 0) &&
+           !ls_option_set_has(a->workplace->request->given, name) &&
+           ls_option_applies(option, config);
 }
 
 /* Whether so many replicas can share the devices, or so many stages the places of a replica, with
  * two or more for each. A single replica is only tried in stages of split layers: else it is what
  * the inner strategy does alone. */
-static bool can_share(const ls_advising *a, const ls_case *one, size_t axis, const char *value)
+static bool can_share(const ls_advising *a, const ls_case *config, size_t axis, const char *value)
 {
     ls_job job = {0};
     int64_t number, among = a->devices;
@@ -115,7 +116,7 @@ static bool can_share(const ls_advising *a, const ls_case *one, size_t axis, con
     const bool replicas = strcmp(axes[axis].option, "hybrid-replicas") == 0;
     if ((!stages && !replicas) || !ls_parse_integer(value, 1, INT32_MAX, &number))
         return true;
-    ls_case_job(one, &job);
+    ls_case_job(config, &job);
     if (stages) {
         const int copies = job.mesh.size[ls_mesh_outer(&job.mesh)];
         among /= copies;
@@ -128,13 +129,13 @@ static bool can_share(const ls_advising *a, const ls_case *one, size_t axis, con
 }
 
 /* The samples of a replica, the most pieces that there can be. */
-static int64_t samples_of(const ls_advising *a, const ls_case *one)
+static int64_t samples_of(const ls_advising *a, const ls_case *config)
 {
     ls_job job = {0};
-    ls_case_job(one, &job);
+    ls_case_job(config, &job);
     const int64_t copies =
         job.mesh.rest == LS_MEMBER ? a->devices : job.mesh.size[ls_mesh_outer(&job.mesh)];
-    const bool shared = one->scaling == LS_SCALING_STRONG && copies > 1;
+    const bool shared = config->scaling == LS_SCALING_STRONG && copies > 1;
     const int64_t samples = shared ? a->out->batch / copies : a->out->batch;
     return samples > 1 ? samples : 1;
 }
@@ -150,20 +151,20 @@ static int64_t stages_of(const ls_advising *a, const ls_job *job)
 /* The value of an axis of a case; NULL if there is no such value. With chunks, micro-batches are a
  * multiple of the stages. The last number of pieces is a replica's samples, which may be no power
  * of two. */
-static const char *text_of(const ls_advising *a, const ls_case *one, size_t axis, int value,
+static const char *text_of(const ls_advising *a, const ls_case *config, size_t axis, int value,
                            char text[TEXT])
 {
     int64_t number, before = 0;
     const char *found = value >= 0 && value < VALUES ? axes[axis].values[value] : NULL;
     if (!found || !(axes[axis].is & PIECES))
         return found;
-    const int64_t most = samples_of(a, one);
+    const int64_t most = samples_of(a, config);
     if (value > 0)
         (void)ls_parse_integer(axes[axis].values[value - 1], 1, INT32_MAX, &before);
     if (!ls_parse_integer(found, 1, INT32_MAX, &number) || before >= most)
         return NULL;
     ls_job job = {0};
-    ls_case_job(one, &job);
+    ls_case_job(config, &job);
     number = number < most ? number : most;
     const int64_t groups = job.division.chunks ? number / stages_of(a, &job) : 0;
     snprintf(text, TEXT, "%lld", (long long)(groups ? groups * stages_of(a, &job) : number));
@@ -171,7 +172,7 @@ static const char *text_of(const ls_advising *a, const ls_case *one, size_t axis
 }
 
 /* The first value: of micro-batches twice the stages and 16 samples each at most. */
-static int first_of(const ls_advising *a, const ls_case *one, size_t axis)
+static int first_of(const ls_advising *a, const ls_case *config, size_t axis)
 {
     char text[TEXT];
     int64_t number;
@@ -179,10 +180,10 @@ static int first_of(const ls_advising *a, const ls_case *one, size_t axis)
     ls_job job = {0};
     if (strcmp(axes[axis].option, "pipeline-microbatches") != 0)
         return 0;
-    ls_case_job(one, &job);
-    while (text_of(a, one, axis, value + 1, text) &&
+    ls_case_job(config, &job);
+    while (text_of(a, config, axis, value + 1, text) &&
            ls_parse_integer(axes[axis].values[value], 1, INT32_MAX, &number) &&
-           (number < 2 * stages_of(a, &job) || samples_of(a, one) / number > LARGE))
+           (number < 2 * stages_of(a, &job) || samples_of(a, config) / number > LARGE))
         value++;
     return value;
 }
@@ -244,20 +245,21 @@ static bool is_better(const tried *x, const tried *y)
 /* Estimates a combination, unless that was done. Its number in the list; SIZE_MAX means no case. */
 static ls_status try_picks(search *s, const ls_case *base, const picks *p, size_t *number)
 {
-    ls_advised one;
+    ls_advised advised;
     bool valid;
-    LS_TRY(set_picks(s->a, base, p, AXES, &one, &valid));
+    LS_TRY(set_picks(s->a, base, p, AXES, &advised, &valid));
     *number = SIZE_MAX;
     if (!valid)
         return LS_OK;
     for (*number = s->count; (*number)-- > 0;)
-        if (s->items[*number].base == base && strcmp(s->items[*number].options, one.options) == 0)
+        if (s->items[*number].base == base &&
+            strcmp(s->items[*number].options, advised.options) == 0)
             return LS_OK;
     LS_TRY(ls_grow("advice", &s->items, s->count, sizeof *s->items));
     *number = s->count++;
     s->items[*number] = (tried){.base = base, .picks = *p};
-    memcpy(s->items[*number].options, one.options, sizeof one.options);
-    return ls_advising_estimate(s->a, &one, &s->items[*number].rate, &s->items[*number].memory);
+    memcpy(s->items[*number].options, advised.options, sizeof advised.options);
+    return ls_advising_estimate(s->a, &advised, &s->items[*number].rate, &s->items[*number].memory);
 }
 
 /* Whether so much time is over that what is left is not tried. */

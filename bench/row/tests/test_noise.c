@@ -146,7 +146,7 @@ static void check_words(const char *noise, const char *expected)
 {
     json_t *row = json_pack("{s{}s{sf}}", "result", "time", "timed_s", 10.0);
     json_object_set_new(row, "noise", json_loads(noise, 0, NULL));
-    ls_row_warn(row);
+    ls_row_add_warnings(row);
     json_t *notes = ls_row_get(row, LS_F_result_notes),
            *warnings = ls_row_get(row, LS_F_result_warnings);
     const char *note = json_string_value(json_array_get(notes, 0));

@@ -42,7 +42,7 @@ ls_status ls_saved_write(ls_saved *saved, ls_workplace *workplace, ls_session *s
     const uint64_t each = (uint64_t)request->checkpoint_interval, step = session->step;
     const bool due = last || (each && step % each == 0);
     const bool done = saved->count && saved->step == step;
-    const bool new = step > session->plan->job.start || !ls_plan_resumes(workplace);
+    const bool new = step > session->plan->job.start || !ls_plan_is_resumed(workplace);
     if (!saved->wanted || !due || done || !new || verdict->failed)
         return LS_OK;
     ls_workplace_busy(workplace, true);

@@ -139,7 +139,7 @@ static ls_status strike(const ls_trial *trial)
         return LS_OK;
     if (fault->kind == LS_FAULT_HANG && ls_plan_can_hang(trial->session.plan))
         return ls_session_hang(&trial->session, fault->target);
-    ls_fault_strike(fault->kind);
+    ls_fault_perform(fault->kind);
     return LS_OK;
 }
 

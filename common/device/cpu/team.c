@@ -61,8 +61,8 @@ static ls_status refuse_team(int threads, int came)
     else if (omp_get_max_threads() != threads)
         why = "do not call omp_set_num_threads on a device's thread";
     snprintf(where, sizeof where, "team of %d threads", threads);
-    return ls_fail(LS_CODE_MISSING, "OpenMP", where, "only %d of these threads would start; %s",
-                   came, why);
+    return ls_fail(LS_CODE_MISSING, "OpenMP", where, "only %d of the threads would start; %s", came,
+                   why);
 }
 
 typedef struct team_call {

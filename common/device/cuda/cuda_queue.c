@@ -225,8 +225,8 @@ ls_status ls_cuda_queue_copy(ls_queue *base, void *to, const ls_device *to_devic
         return LS_OK;
     return ls_cuda_fail(base->device->info.text, "copy between GPUs", error,
                         direct ? NULL
-                               : "these GPUs have no peer access; if the copy cannot be captured, "
-                                 "--capture no runs the step uncaptured");
+                               : "the two GPUs have no peer access; if the copy cannot be "
+                                 "captured, --capture no runs the step uncaptured");
 }
 
 static size_t piece(const cuda_queue *queue, size_t left)

@@ -290,7 +290,7 @@ static void neighbours_take_gpus_in_turn(void **state)
         if (r < 2)
             check_resolve(&split, "3", LS_CODE_OK, parts[r]);
         check_resolve(&machine, "gpu:1", LS_CODE_OK, "gpu:1");
-        check_resolve(&machine, "5", LS_CODE_MISSING, "are more GPUs than this machine has");
+        check_resolve(&machine, "5", LS_CODE_MISSING, "this machine has fewer GPUs");
         check_resolve(&none, "2", LS_CODE_OK, "cpu:0 cpu:1");
     }
 }

@@ -53,7 +53,7 @@ int ls_step_plan_sharers(const ls_step_plan *plan)
     return ls_step_plan_shares(plan) ? plan->mesh.size[LS_MEMBER] : 1;
 }
 
-bool ls_step_plan_owns(const ls_step_plan *plan, int member)
+bool ls_step_plan_updates(const ls_step_plan *plan, int member)
 {
     return (size_t)member - plan->owners.first < plan->owners.count;
 }
@@ -107,7 +107,7 @@ const ls_graph_part *ls_step_plan_part(const ls_step_plan *plan, int member)
                                : NULL;
 }
 
-bool ls_step_plan_owned(const ls_step_plan *plan, int member, size_t i, ls_range *out)
+bool ls_step_plan_owned_range(const ls_step_plan *plan, int member, size_t i, ls_range *out)
 {
     if (plan->placed.elements)
         return ls_ps_layout_range(&plan->placed, member - (int)plan->owners.first, i, out);
@@ -148,7 +148,7 @@ int ls_step_plan_places(const ls_step_plan *plan, int replica, int stage)
     return LS_GROUPS + plan->group_count + replica * plan->mesh.size[LS_STAGE] + stage;
 }
 
-int ls_step_plan_own(const ls_step_plan *plan)
+int ls_step_plan_first_local(const ls_step_plan *plan)
 {
     int own = 0;
     while (plan->members[own].device < 0)

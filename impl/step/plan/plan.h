@@ -136,12 +136,12 @@ int ls_step_plan_sharers(const ls_step_plan *plan);
 
 /** Whether a member updates variables; the consecutive members that have a buffer
  * once, together with this one or for it: axes on which each has it whole are the outer ones. */
-bool ls_step_plan_owns(const ls_step_plan *plan, int member);
+bool ls_step_plan_updates(const ls_step_plan *plan, int member);
 ls_range ls_step_plan_copy(const ls_step_plan *plan, const ls_spread *spread, int member);
 
 /** Range number i that a member owns, counted in its elements, or in the model's if that is placed;
  * false if there are no more. */
-bool ls_step_plan_owned(const ls_step_plan *plan, int member, size_t i, ls_range *out);
+bool ls_step_plan_owned_range(const ls_step_plan *plan, int member, size_t i, ls_range *out);
 
 enum { LS_NO_SUM = -1 };
 /** What members that have a buffer in one way do to have it in another: an all-reduce or a half of
@@ -161,7 +161,7 @@ static inline int ls_step_plan_each(const ls_step_plan *plan)
 }
 
 /** The first member of this process. */
-int ls_step_plan_own(const ls_step_plan *plan);
+int ls_step_plan_first_local(const ls_step_plan *plan);
 
 /** How many sets there are, and of each group of replicas; which one a member is in, and the number
  * of its share there. */

@@ -108,7 +108,7 @@ ls_status ls_state_parts_open(const ls_step_plan *plan, ls_state_parts *out)
                      .copy = k / each,
                      .copies = plan->owners.count / each};
         ls_range range;
-        for (size_t i = 0; ls_step_plan_owned(plan, l.member, i, &range) && !l.status; i++) {
+        for (size_t i = 0; ls_step_plan_owned_range(plan, l.member, i, &range) && !l.status; i++) {
             ls_state_each(plan, l.member, range, add_elements, &l);
             l.at += range.count;
         }
@@ -176,7 +176,7 @@ static void each_held(const ls_step_plan *plan, int member, int array,
     if (is_whole(plan, array))
         ls_state_each(plan, member, range, visit, l);
     else
-        for (size_t i = 0; ls_step_plan_owned(plan, member, i, &range); i++)
+        for (size_t i = 0; ls_step_plan_owned_range(plan, member, i, &range); i++)
             ls_state_each(plan, member, range, visit, l);
 }
 

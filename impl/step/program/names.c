@@ -198,7 +198,7 @@ static int compare_noted(const void *a, const void *b)
 
 enum { FEW = 4 }; /* up to so many members are named one by one */
 
-/* Counts other members with memory of this name; *before counts those earlier in the list. */
+/* Counts other members with memory of this name; *before counts the ones earlier in the list. */
 static size_t count_members(const list *l, size_t index, int own, size_t *before)
 {
     size_t all = 0;

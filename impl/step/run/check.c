@@ -121,7 +121,7 @@ static ls_status list(const ls_step_run *run, int kind, const ls_names *names, F
     if (kind == run->kinds + LS_BEFORE)
         fputs("\nOnce, before steps that are put together", out);
     else if (kind == run->kinds + LS_AFTER)
-        fputs("\nOnce, after these", out);
+        fputs("\nOnce, after the steps", out);
     else
         fprintf(out, "\nA step of %lld samples%s%s",
                 (long long)ls_replicated_batch(run->plan.job, batch_kind),

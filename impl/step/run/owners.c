@@ -49,7 +49,7 @@ static ls_status find_updates(const ls_step_run *run, updates *out)
     out->copy = plan->owners.first;
     for (size_t m = out->copy; m < out->copy + plan->owners.count; m++)
         for (size_t i = 0; run->resources.members[m].replica && !plan->lanes.items[m].ends &&
-                           ls_step_plan_owned(plan, (int)m, i, &range);
+                           ls_step_plan_owned_range(plan, (int)m, i, &range);
              i++)
             add(out, 0, range.first, range.count);
     return out->status;

@@ -18,7 +18,7 @@ static ls_replica *replica_of(const ls_run *run, int member)
 static int first_of(const ls_run *run, int index)
 {
     const ls_step_plan *plan = &ls_step_run_of(run)->plan;
-    return (ls_step_plan_own(plan) / plan->mesh.places + index) * plan->mesh.places;
+    return (ls_step_plan_first_local(plan) / plan->mesh.places + index) * plan->mesh.places;
 }
 
 static ls_status load(ls_run *run, const ls_state_source *source)
@@ -44,14 +44,14 @@ static ls_status gather_replica(ls_run *run, int index, ls_range block, float *o
 static ls_status gather_device(ls_run *run, int index, ls_range block, float *out)
 {
     const ls_step_run *me = ls_step_run_of(run);
-    const ls_range one = {(size_t)(ls_step_plan_own(&me->plan) + index), 1};
+    const ls_range one = {(size_t)(ls_step_plan_first_local(&me->plan) + index), 1};
     return ls_resources_gather(&me->resources, one, LS_VALUES, block, out);
 }
 
 static ls_status copies(ls_run *run, int index, ls_range block, float *out)
 {
     const ls_step_run *me = ls_step_run_of(run);
-    const int member = ls_step_plan_own(&me->plan) + index;
+    const int member = ls_step_plan_first_local(&me->plan) + index;
     return ls_replica_copies(me->resources.members[member].replica, block, out);
 }
 
@@ -79,7 +79,7 @@ static ls_program_info describe_replica(const ls_run *run, int index)
 
 static ls_status gradient(ls_run *run, float *out)
 {
-    ls_replica *r = replica_of(run, ls_step_plan_own(&ls_step_run_of(run)->plan));
+    ls_replica *r = replica_of(run, ls_step_plan_first_local(&ls_step_run_of(run)->plan));
     if (r->windows.gradients)
         return ls_fail(LS_CODE_USAGE, "gradient", run->strategy->name,
                        "each device has only a share of the gradient; use a strategy whose devices "
@@ -99,7 +99,7 @@ static void each_op(const ls_run *run, ls_op_visit visit, void *context)
 static void describe(const ls_run *run, ls_run_info *out)
 {
     const ls_step_run *me = ls_step_run_of(run);
-    const ls_kernels *kernels = replica_of(run, ls_step_plan_own(&me->plan))->kernels;
+    const ls_kernels *kernels = replica_of(run, ls_step_plan_first_local(&me->plan))->kernels;
     *out = (ls_run_info){.kernels = kernels->table->name,
                          .kernel_library = kernels->table->library(kernels)};
     for (int c = 0; c < me->components.count; c++) {

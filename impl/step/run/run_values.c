@@ -25,7 +25,7 @@ static copy find_copy(const ls_step_plan *plan, ls_values values)
     const ls_kind kind = spread->on[LS_MEMBER];
     const bool all = kind == LS_PLACED || kind == LS_SHARE;
     /* if several groups have shares, the first group's: all groups' are equal */
-    const int member = kind == LS_SHARE ? 0 : ls_step_plan_own(plan);
+    const int member = kind == LS_SHARE ? 0 : ls_step_plan_first_local(plan);
     copy c = {.members = ls_step_plan_copy(plan, spread, member), .shares = all};
     c.sends = comm && (all || c.members.count > plan->job->device_count);
     if (!c.sends)
@@ -41,7 +41,7 @@ static bool range_of(const ls_step_plan *plan, const copy *c, int member, size_t
 {
     const ls_graph_part *part = ls_step_plan_part(plan, member);
     if (c->shares)
-        return ls_step_plan_owned(plan, member, i, out);
+        return ls_step_plan_owned_range(plan, member, i, out);
     *out = (ls_range){0, part ? part->owned : plan->job->model->graph->variables.elements};
     return i == 0;
 }

@@ -59,7 +59,7 @@ static ls_status find_runs(const ls_step *s, int member, runs *out)
     ls_range range = {0, part ? part->owned : whole->elements};
     *out = (runs){0};
     for (size_t i = 0;
-         s->plan->placed.elements ? ls_step_plan_owned(s->plan, member, i, &range) : !i; i++)
+         s->plan->placed.elements ? ls_step_plan_owned_range(s->plan, member, i, &range) : !i; i++)
         for (size_t v = 0; v < own->count; v++) {
             const ls_range has = {own->items[v].offset, own->items[v].count};
             const ls_range both = ls_range_common(has, range);
@@ -107,7 +107,8 @@ static void append_all_squares(ls_step *s, int member)
     const ls_planned_group *g = ls_step_planned_group(s->plan, s->plan->members[member].place);
     for (int b = 0; s->plan->group_count && b < (int)g->buckets.count; b++)
         append_squares(s, member, ls_share(s, member, g->before + b));
-    for (size_t i = 0; !s->plan->group_count && ls_step_plan_owned(s->plan, member, i, &range); i++)
+    for (size_t i = 0;
+         !s->plan->group_count && ls_step_plan_owned_range(s->plan, member, i, &range); i++)
         append_squares(s, member, range);
 }
 

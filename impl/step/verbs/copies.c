@@ -67,7 +67,7 @@ void ls_combine(ls_step *s, const char *verb, ls_span to, const ls_combination *
             of->x.bytes == to.bytes && of->x.member == to.member &&
                 (!of->y.memory || (of->y.bytes == to.bytes && of->y.member == to.member)),
             "ls_combine",
-            "cannot combine these spans; give spans of the same size, in the memory of one member"))
+            "cannot combine the spans; give spans of the same size, in the memory of one member"))
         return;
     const ls_combine_args args = {.count = (int64_t)(to.bytes / r->kernels->table->real_bytes),
                                   .a = of->a,

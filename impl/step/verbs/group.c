@@ -49,13 +49,13 @@ typedef struct reduced {
 } reduced;
 
 /* Where a member's range is when it is whole. */
-static float *whole_at(const ls_replica *r, const reduced *of)
+static float *whole_at(const ls_replica *r, const reduced *target)
 {
-    if (of->what == PARAMETERS)
+    if (target->what == PARAMETERS)
         return (float *)(r->masters ? r->masters : r->windows.whole_parameters) +
-               ls_windows_at(r->windows.parameters, of->range.first);
+               ls_windows_at(r->windows.parameters, target->range.first);
     return (float *)r->windows.whole_gradients +
-           ls_windows_at(r->windows.gradients, of->range.first);
+           ls_windows_at(r->windows.gradients, target->range.first);
 }
 
 /* Whether gradients of an exchange, in fast mode, are in another buffer than earlier ones. */
@@ -65,23 +65,23 @@ static bool adds_to_earlier(const ls_step *s, const ls_replica *r)
 }
 
 /* Where a member has a range before a call: gradients of the exchange, that is. */
-static float *brought_at(const ls_step *s, int member, const reduced *of)
+static float *brought_at(const ls_step *s, int member, const reduced *target)
 {
     const ls_replica *r = ls_step_replica(s, member);
     const ls_slice *slice = ls_step_member(s, member)->slice[s->batch_kind];
-    return of->what == GRADIENTS && adds_to_earlier(s, r)
-               ? (float *)ls_slice_gradients(slice, 1) + of->range.first
-               : whole_at(r, of);
+    return target->what == GRADIENTS && adds_to_earlier(s, r)
+               ? (float *)ls_slice_gradients(slice, 1) + target->range.first
+               : whole_at(r, target);
 }
 
 /* Appends the copy of a member's share of a bucket: parameters from where they are kept into the
  * window, gradients from the window to where they are kept, or are added (`adds`). */
-static ls_status copy_share(const ls_replica *r, const reduced *of, bool adds, ls_op_list *ops)
+static ls_status copy_share(const ls_replica *r, const reduced *target, bool adds, ls_op_list *ops)
 {
     const ls_shares *shares = &r->updated.shares;
     const ls_range share =
-        ls_bucket_share(shares->buckets, (size_t)of->bucket, shares->share, shares->count);
-    float *whole = whole_at(r, of) + (share.first - of->range.first);
+        ls_bucket_share(shares->buckets, (size_t)target->bucket, shares->share, shares->count);
+    float *whole = whole_at(r, target) + (share.first - target->range.first);
     ls_op *op;
     ls_replica_at at;
     if (!share.count)
@@ -89,9 +89,10 @@ static ls_status copy_share(const ls_replica *r, const reduced *of, bool adds, l
     LS_TRY(ls_replica_find(r, share, &at));
     float *kept = (float *)r->gradients + at.gradients;
     const ls_sum_step copy =
-        of->what == PARAMETERS ? (ls_sum_step){whole, (float *)r->parameters + at.parameters, NULL}
-        : adds                 ? (ls_sum_step){kept, kept, whole}
-                               : (ls_sum_step){kept, whole, NULL};
+        target->what == PARAMETERS
+            ? (ls_sum_step){whole, (float *)r->parameters + at.parameters, NULL}
+        : adds ? (ls_sum_step){kept, kept, whole}
+               : (ls_sum_step){kept, whole, NULL};
     LS_TRY(ls_sums_make(r->device, "allreduce.copy", &copy, 1, share.count, &op));
     return ls_op_list_add(ops, op);
 }
@@ -99,11 +100,11 @@ static ls_status copy_share(const ls_replica *r, const reduced *of, bool adds, l
 /* In exact mode a member brings its finished subtrees. */
 static ls_status bring(ls_step *s, const ls_call *c, int member, ls_brought *b, ls_op_list *ops)
 {
-    const reduced *of = c->of;
+    const reduced *target = c->of;
     const ls_replica *r = ls_step_replica(s, member);
     const ls_slice *slice = ls_step_member(s, member)->slice[s->batch_kind];
-    b->args.data = c->half == LS_ALL_GATHER ? whole_at(r, of) : brought_at(s, member, of);
-    b->args.cut = &of->extent;
+    b->args.data = c->half == LS_ALL_GATHER ? whole_at(r, target) : brought_at(s, member, target);
+    b->args.cut = &target->extent;
     b->args.shards = c->half == LS_ALL_GATHER ? 0 : ls_step_shards(s);
     if (b->args.shards) {
         b->args.sums = b->sums;
@@ -113,25 +114,25 @@ static ls_status bring(ls_step *s, const ls_call *c, int member, ls_brought *b, 
     for (size_t k = 0; k < b->args.sum_count; k++)
         b->sums[k] = (float *)ls_slice_gradients(slice, k) +
                      (b->args.data - (float *)r->windows.whole_gradients);
-    return c->half == LS_ALL_GATHER && of->what == PARAMETERS && r->windows.parameters
-               ? copy_share(r, of, false, ops)
+    return c->half == LS_ALL_GATHER && target->what == PARAMETERS && r->windows.parameters
+               ? copy_share(r, target, false, ops)
                : LS_OK;
 }
 
 /* Appends what adds the gradients of an exchange to earlier ones, in fast mode, for a bucket, or
  * for a member's share. */
 static ls_status add_exchange(const ls_step *s, const ls_end *end, int member, ls_half half,
-                              const reduced *of, ls_op_list *ops)
+                              const reduced *target, ls_op_list *ops)
 {
     const ls_replica *r = ls_step_replica(s, member);
     const ls_planned_group *g = &s->plan->groups[ls_step_plan_set(s->plan, member)];
-    reduced own = *of;
+    reduced own = *target;
     ls_op *op;
     if (r->windows.gradients)
-        return copy_share(r, of, s->exchanged > 0, ops);
+        return copy_share(r, target, s->exchanged > 0, ops);
     if (half == LS_REDUCE_SCATTER)
         own.range =
-            ls_bucket_share(&g->buckets, (size_t)of->bucket, end->comm->rank, end->comm->size);
+            ls_bucket_share(&g->buckets, (size_t)target->bucket, end->comm->rank, end->comm->size);
     if (!adds_to_earlier(s, r) || !own.range.count)
         return LS_OK;
     float *sum = whole_at(r, &own);
@@ -144,14 +145,14 @@ static ls_status add_exchange(const ls_step *s, const ls_end *end, int member, l
  */
 static ls_status take(ls_step *s, const ls_call *c, int member, ls_brought *b, ls_op_list *ops)
 {
-    const reduced *of = c->of;
+    const reduced *target = c->of;
     const ls_end *end = &s->resources->ends[c->channel].items[member];
-    if (of->what != GRADIENTS || c->half == LS_ALL_GATHER)
+    if (target->what != GRADIENTS || c->half == LS_ALL_GATHER)
         return LS_OK;
     if (ls_step_folds(ls_step_job(s)))
-        return ls_step_fold_share(s, end, member, of->bucket, b, ops);
+        return ls_step_fold_share(s, end, member, target->bucket, b, ops);
     return b->args.shards && b->args.of.groups ? LS_OK
-                                               : add_exchange(s, end, member, c->half, of, ops);
+                                               : add_exchange(s, end, member, c->half, target, ops);
 }
 
 /* Appends a member's part in reducing its share of a bucket between groups. In exact mode it brings
@@ -159,19 +160,19 @@ static ls_status take(ls_step *s, const ls_call *c, int member, ls_brought *b, l
 static ls_status bring_share(ls_step *s, const ls_call *c, int member, ls_brought *b,
                              ls_op_list *ops)
 {
-    const reduced *of = c->of;
+    const reduced *target = c->of;
     const ls_replica *r = ls_step_replica(s, member);
     const int inside = LS_GROUPS + ls_step_plan_set(s->plan, member);
     const ls_end *end = &s->resources->ends[inside].items[member];
     ls_replica_at at;
-    LS_TRY(ls_replica_find(r, of->range, &at));
+    LS_TRY(ls_replica_find(r, target->range, &at));
     b->args.shards = ls_step_shards(s);
     if (ls_step_folds(ls_step_job(s))) {
-        ls_step_bring_terms(s, member, of->bucket, b);
+        ls_step_bring_terms(s, member, from->bucket, b);
     } else if (b->args.shards) {
         const ls_buckets *buckets = &s->plan->groups->buckets;
-        const reduced bucket = {GRADIENTS, of->bucket, buckets->items[of->bucket],
-                                buckets->extents[of->bucket]};
+        const reduced bucket = {GRADIENTS, from->bucket, buckets->items[from->bucket],
+                                buckets->extents[from->bucket]};
         const ls_call scatter = {.half = LS_REDUCE_SCATTER, .of = &bucket};
         ls_brought whole = {.args.scratch = end->scratch};
         LS_TRY(bring(s, &scatter, member, &whole, ops));
@@ -180,48 +181,48 @@ static ls_status bring_share(ls_step *s, const ls_call *c, int member, ls_brough
         b->args.sums = b->sums;
     }
     b->args.data = (float *)r->gradients + at.gradients;
-    b->args.cut = &of->extent;
+    b->args.cut = &target->extent;
     return LS_OK;
 }
 
-static void append(ls_step *s, int group, ls_half half, const reduced *of)
+static void append(ls_step *s, int group, ls_half half, const reduced *target)
 {
     const ls_job *job = ls_step_job(s);
     ls_step_call(s, &(ls_call){.channel = LS_GROUPS + group,
-                               .algorithm = of->what == GRADIENTS ? ls_gradient_sum(job)
-                                                                  : job->exchange.allreduce,
+                               .algorithm = target->what == GRADIENTS ? ls_gradient_sum(job)
+                                                                      : job->exchange.allreduce,
                                .half = half,
-                               .range = of->range,
+                               .range = target->range,
                                .bring = group < ls_step_plan_sets(s->plan) ? bring : bring_share,
                                .take = group < ls_step_plan_sets(s->plan) ? take : NULL,
-                               .of = of});
+                               .of = target});
 }
 
 /* As above, for a bucket of a group. */
 static void append_bucket(ls_step *s, int group, ls_half half, reduced_kind what, int b)
 {
     const ls_buckets *buckets = &s->plan->groups[group].buckets;
-    const reduced of = {what, b, buckets->items[b], buckets->extents[b]};
+    const reduced target = {what, b, buckets->items[b], buckets->extents[b]};
     if (what == PARAMETERS && half == LS_ALL_GATHER && ls_step_rounds(s))
         ls_step_gather_copies(s, group, b);
     else
-        append(s, group, half, &of);
+        append(s, group, half, &target);
 }
 
 /* Empty slices' gradients become 0; `canonical` does not need it. */
 static void fill_empty(ls_step *s, int set, int b)
 {
     const ls_channel *c = &s->plan->lanes.channels[LS_GROUPS + set];
-    const reduced of = {.what = GRADIENTS, .range = s->plan->groups[set].buckets.items[b]};
+    const reduced target = {.what = GRADIENTS, .range = s->plan->groups[set].buckets.items[b]};
     for (int i = 0; i < c->local_count && !ls_step_shards(s); i++) {
         ls_kernels *k = ls_step_replica(s, c->local[i])->kernels;
-        const ls_fill_args fill = {.count = (int64_t)of.range.count,
-                                   .y = brought_at(s, c->local[i], &of)};
+        const ls_fill_args fill = {.count = (int64_t)target.range.count,
+                                   .y = brought_at(s, c->local[i], &target)};
         ls_op *op = NULL;
         if (ls_slice_sums(ls_step_member(s, c->local[i])->slice[s->batch_kind], s->exchange))
             continue;
         const ls_status status = k->table->fill(k, &fill, &op);
-        ls_task_of_op(s->program, "zeros", c->local[i], of.range, op, status);
+        ls_task_of_op(s->program, "zeros", c->local[i], target.range, op, status);
     }
 }
 

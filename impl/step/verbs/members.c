@@ -32,7 +32,7 @@ static ls_status open_member(ls_resources *r, int index)
         .gradient_windows = group->gradient_windows.buckets ? &group->gradient_windows : NULL,
         .owns = plan->strategy->owns,
         .repeats = ls_step_plan_repeats(plan, planned->place),
-        .no_optimizer = !ls_step_plan_owns(plan, index),
+        .no_optimizer = !ls_step_plan_updates(plan, index),
         .decay_loss = ls_served_decay(plan, d),
         .variables_of = shadow ? r->members[plan->holder].replica : NULL};
     LS_TRY(ls_replica_open(&options, &m->replica));
@@ -60,7 +60,7 @@ static ls_status open_members(ls_resources *r)
     const ls_step_plan *plan = r->plan;
     LS_TRY(open_statistics(r));
     for (int i = 0; i < plan->local.count; i++)
-        LS_TRY(plan->placed.elements && ls_step_plan_owns(plan, plan->local.items[i])
+        LS_TRY(plan->placed.elements && ls_step_plan_updates(plan, plan->local.items[i])
                    ? ls_served_open_server(r, plan->local.items[i])
                    : open_member(r, plan->local.items[i]));
     for (int m = plan->total; m < plan->all; m++)

@@ -2,7 +2,7 @@
 /*
  * One page that covers every strategy's own page (test_pages.sh compares them, task by task):
  * passes up to an exchange, whose gradients are summed as they become final; each member's update
- * of the elements it owns; then these elements go to the members that need them. A buffer that
+ * of the elements it owns; then the elements go to the members that need them. A buffer that
  * already is as needed is not moved.
  */
 #include "impl/step/verbs/build.h"

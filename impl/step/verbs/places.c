@@ -33,7 +33,7 @@ int ls_step_slots_at(const ls_step_plan *plan, int replica, int part)
 
 static size_t real_bytes(const ls_resources *r)
 {
-    return r->members[ls_step_plan_own(r->plan)].replica->kernels->table->real_bytes;
+    return r->members[ls_step_plan_first_local(r->plan)].replica->kernels->table->real_bytes;
 }
 
 /* ---- Opening --------------------------------------------------------------------------------- */
@@ -107,7 +107,8 @@ static ls_span gradients_of(const ls_step *s, int member, int piece, size_t firs
 /* Bytes of a parameter of every member, also of members in other processes. */
 static size_t parameter_bytes(const ls_step *s)
 {
-    return ls_replica_parameter_bytes(s->resources->members[ls_step_plan_own(s->plan)].replica);
+    return ls_replica_parameter_bytes(
+        s->resources->members[ls_step_plan_first_local(s->plan)].replica);
 }
 
 static ls_span parameters_of(const ls_step *s, int member, size_t first, size_t count)
@@ -309,7 +310,7 @@ void ls_run_node(ls_step *s, int replica, size_t piece, int n, ls_pass_kind kind
                                                                [LS_PASS_WEIGHTS] = weights_node};
     if (!ls_step_can(s, parts_of(s)->count, "ls_run_node",
                      "cannot be called in this strategy, since the job's mesh has no stages, "
-                     "slices or positions; set one of these in resolve") ||
+                     "slices or positions; set one in resolve") ||
         is_input(s, n))
         return;
     ls_step_enter_piece(s, kind == LS_PASS_WEIGHTS ? -1 : replica, (int)piece);

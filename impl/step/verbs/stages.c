@@ -53,7 +53,7 @@ static bool can_pass(ls_step *s, const char *verb)
 {
     return ls_step_can(s, parts_of(s)->count, verb,
                        "cannot be called in this strategy, since the job's mesh has no stages, "
-                       "slices or positions; set one of these in resolve");
+                       "slices or positions; set one in resolve");
 }
 
 static ls_status open_order(ls_step *s, const ls_schedule *schedule)
@@ -78,7 +78,7 @@ void ls_step_close_order(ls_step *s)
     s->flow = NULL;
 }
 
-/* Pass number `i` of those that go through all stages: forward, and backward at once. */
+/* Pass number `i` of the ones through all stages: forward, and backward at once. */
 static bool whole_pass(const ls_step *s, int replica, size_t i, ls_pass *out)
 {
     const ls_range all =

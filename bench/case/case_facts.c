@@ -113,28 +113,17 @@ bool ls_case_is_exact(const ls_case *one)
     return one->reduce == LS_REDUCE_EXACT;
 }
 
-bool ls_case_has_slices(const ls_case *one)
-{
-    return ls_case_is_exact(one) && ls_strategy_slices(one->strategy);
-}
-
 bool ls_case_convolves(const ls_case *one)
 {
     const ls_model_family *family = model_family(one);
     return ls_graph_file_is(one->model) ? one->file.convolves : family && family->convolves;
 }
 
-bool ls_case_reduces(const ls_case *one)
-{
-    return ls_strategy_reduces(one->strategy) || ls_strategy_splits(one->strategy);
-}
-
 bool ls_case_has_buckets(const ls_case *one)
 {
     ls_job job = {.options = one->own};
     ls_strategy_resolve(one->strategy, &job, one->ranks);
-    return ls_strategy_reduces(one->strategy) &&
-           (one->reduce == LS_REDUCE_FAST || job.state.on[LS_MEMBER] == LS_SHARE);
+    return one->reduce == LS_REDUCE_FAST || job.state.on[LS_MEMBER] == LS_SHARE;
 }
 
 bool ls_case_has_links(const ls_case *one)

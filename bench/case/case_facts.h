@@ -28,10 +28,8 @@ void ls_case_settle(ls_case *one);
 
 bool ls_case_lr_decays(const ls_case *one); /**< its learning rate falls, as --lr-schedule says */
 bool ls_case_lr_is_wsd(const ls_case *one);
-bool ls_case_is_exact(const ls_case *one);   /**< has micro-shards */
-bool ls_case_has_slices(const ls_case *one); /**< has micro-splits */
+bool ls_case_is_exact(const ls_case *one);
 bool ls_case_convolves(const ls_case *one);
-bool ls_case_reduces(const ls_case *one);
 bool ls_case_has_buckets(const ls_case *one); /**< exact mode reduces everything at once */
 bool ls_case_has_links(const ls_case *one);   /**< there is, or could be, more than one device */
 bool ls_case_has_timeout(const ls_case *one);

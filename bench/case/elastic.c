@@ -21,22 +21,13 @@ const char *const ls_elastic_words[] = {"leave", "join", "kill", NULL};
 static bool parse_event(const char *text, size_t length, ls_elastic_event *out)
 {
     char copy[64];
-    int64_t replica;
-    if (length >= sizeof copy)
-        return false;
+    const char *step = NULL;
     snprintf(copy, sizeof copy, "%.*s", (int)length, text);
-    char *value = strchr(copy, '='), *step = strchr(copy, ':');
-    if (!value || !step || step < value)
-        return false;
-    *value = *step = 0;
-    out->kind = strcmp(copy, "join") ? LS_ELASTIC_LEAVE : LS_ELASTIC_JOIN;
-    if (out->kind == LS_ELASTIC_LEAVE && strcmp(copy, "leave") != 0)
-        return false;
-    if (!ls_parse_integer(value + 1, 0, LS_JOB_REPLICAS - 1, &replica) ||
-        !ls_parse_integer(step + 1, 0, INT32_MAX, &out->step))
-        return false;
-    out->replica = (int)replica;
-    return true;
+    for (int kind = LS_ELASTIC_LEAVE; kind <= LS_ELASTIC_JOIN && !step; kind++) {
+        step = ls_fault_target(copy, ls_elastic_words[kind], &out->replica);
+        out->kind = (ls_elastic_kind)kind;
+    }
+    return length < sizeof copy && step && ls_parse_integer(step, 0, INT32_MAX, &out->step);
 }
 
 bool ls_elastic_parse(const char *text, ls_elastic *out)

@@ -16,9 +16,7 @@ static const char *const names[] = {
 };
 static const uint64_t longest_ns = 10000000000;
 
-/* Parses the target of "NAME=TARGET:REST", 0 to 1023; returns the rest, or NULL if it is invalid.
- */
-static const char *read_target(const char *text, const char *name, int *target)
+const char *ls_fault_target(const char *text, const char *name, int *target)
 {
     char digits[16];
     int64_t number;
@@ -29,7 +27,7 @@ static const char *read_target(const char *text, const char *name, int *target)
     if (!rest || (size_t)(rest - value) >= sizeof digits)
         return NULL;
     snprintf(digits, sizeof digits, "%.*s", (int)(rest - value), value);
-    if (!ls_parse_integer(digits, 0, 1023, &number))
+    if (!ls_parse_integer(digits, 0, 4095, &number))
         return NULL;
     *target = (int)number;
     return rest + 1;
@@ -38,7 +36,7 @@ static const char *read_target(const char *text, const char *name, int *target)
 bool ls_fault_parse(const char *text, ls_fault *out)
 {
     for (int kind = LS_FAULT_KILL; kind <= LS_FAULT_BITFLIP; kind++) {
-        const char *rest = read_target(text, names[kind], &out->target);
+        const char *rest = ls_fault_target(text, names[kind], &out->target);
         if (!rest)
             continue;
         out->kind = (ls_fault_kind)kind;

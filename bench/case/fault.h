@@ -23,6 +23,10 @@ typedef struct ls_fault {
     uint64_t delay_ns; /**< of each step */
 } ls_fault;
 
+/** Reads the target of "NAME=TARGET:REST", 0 to 4095; returns the rest, or NULL if that is not its
+ * form. */
+const char *ls_fault_target(const char *text, const char *name, int *target);
+
 /** Reads "kill=RANK:STEP", "delay=RANK:TIME" and so on; false if it has another form. */
 bool ls_fault_parse(const char *text, ls_fault *out);
 

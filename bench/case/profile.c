@@ -8,7 +8,6 @@
 #include "common/base/numbers.h"
 #include "common/nn/layer.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -10,7 +10,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -171,21 +170,6 @@ void ls_checkpoints_keep(const char *folder, uint64_t step, int64_t keep)
         older++;
     for (size_t i = 0; i + (size_t)keep <= older; i++)
         ls_checkpoint_remove(folder, found.items[i]);
-}
-
-size_t ls_first_not_finite(const float *values, size_t count)
-{
-    const uint32_t magnitude = 0x7fffffff, infinite = 0x7f800000;
-    uint32_t any = 0;
-    for (size_t i = 0; i < count; i++) { /* vectorized: nearly always all are */
-        uint32_t bits;
-        memcpy(&bits, &values[i], sizeof bits);
-        any |= (bits & magnitude) >= infinite;
-    }
-    size_t first = any ? 0 : count;
-    while (first < count && isfinite(values[first]))
-        first++;
-    return first;
 }
 
 int ls_folder_flush(const char *path)

@@ -62,9 +62,6 @@ void ls_checkpoint_tensor(const ls_checkpoint_writing *writing, int array,
 
 size_t ls_shard_bytes(const ls_checkpoint_writing *writing, const ls_shard *shard);
 
-/** The first of `count` values that is not finite; `count` if all are. */
-size_t ls_first_not_finite(const float *values, size_t count);
-
 /** The failure of a write, by errno. */
 ls_status ls_checkpoint_refuse(const char *path, int error);
 

@@ -11,6 +11,7 @@
 
 #include "common/base/digest.h"
 #include "common/base/grow.h"
+#include "common/base/numbers.h"
 #include "common/data/raw.h"
 #include "common/data/safetensors.h"
 
@@ -21,7 +22,6 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 /* ---- Its tensors ----------------------------------------------------------------------------- */
 

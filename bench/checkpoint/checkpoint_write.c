@@ -13,6 +13,7 @@
 #include "common/base/digest.h"
 #include "common/base/escape.h"
 #include "common/base/grow.h"
+#include "common/base/numbers.h"
 #include "common/data/safetensors.h"
 #include "impl/step/run/run.h"
 #include "impl/step/plan/state_parts.h"

@@ -72,9 +72,8 @@ typedef struct ls_option {
     const char *noun;   /**< what the registry names: "model" */
     const ls_registry *registry;             /**< of the names that values begin with; or NULL */
     const char *const *words;                /**< valid values, NULL-terminated, of ls_set_word */
-    bool (*applies)(const ls_case *one);     /**< whether a case has it; NULL means every one */
-    bool (*of)(const ls_strategy *strategy); /**< strategies whose cases have it; NULL if not
-                                                  decided by the strategy */
+    bool (*of)(const ls_strategy *strategy); /**< strategies whose cases have it; NULL means all */
+    bool (*applies)(const ls_case *one);     /**< which of these cases do; NULL means all */
     unsigned otherwise;                      /**< LS_FOR_*: commands with another default */
     const char *otherwise_fallback;          /**< which is this */
     const char *concerns;                    /**< which cases have it, in words, for refusals

@@ -66,14 +66,9 @@ static bool is_elastic(const ls_strategy *strategy)
            strategy->spreads.parameters.on[LS_MEMBER] == LS_WHOLE;
 }
 
-static bool is_elastic_case(const ls_case *one)
-{
-    return is_elastic(one->strategy);
-}
-
 static bool may_shrink(const ls_case *one)
 {
-    return is_elastic(one->strategy) && one->fault.kind == LS_FAULT_KILL;
+    return one->fault.kind == LS_FAULT_KILL;
 }
 
 static const char lr_decays[] = "cases with --lr-schedule linear, cosine or wsd";
@@ -223,7 +218,7 @@ static const ls_option general[] = {
     {"micro-splits", "Z", "1", "slices",
      "number of parts into which --reduce exact splits pairs of dense layers", RUN_VERIFY,
      .group = LS_HELP_TRAINING, .set = ls_set_int64, IN_CASE(micro_splits), .low = 1,
-     .high = LS_SPLITS, .applies = ls_case_has_slices, .of = ls_strategy_slices, .late = true,
+     .high = LS_SPLITS, .applies = ls_case_is_exact, .of = ls_strategy_slices, .late = true,
      .concerns = "--reduce exact"},
     {"gate-steps", "N", "10", "steps",
      "steps compared with the reference before timing; 0: none (verify compares all steps)",
@@ -246,7 +241,7 @@ static const ls_option general[] = {
      "and links",
      RUN_VERIFY | LS_FOR_MICRO, .group = LS_HELP_STRATEGY, .set = ls_set_named,
      .noun = "all-reduce algorithm", .registry = &ls_allreduces, TEXT_IN_CASE(allreduce),
-     .applies = ls_case_reduces, .of = reduces},
+     .of = reduces},
     {"bucket-bytes", "SIZE", "auto", "bytes",
      "size of the buckets in which gradients are summed, such as 25MiB; 0: a bucket for each "
      "variable",
@@ -305,7 +300,7 @@ static const ls_option general[] = {
     {"elastic", "leave=D:S,join=D:S,..", "none", "replica:step",
      "replica D leaves or joins before step S (it takes no part before it joins)", RUN_VERIFY,
      .continues = true, .group = LS_HELP_STRATEGY, .set = ls_set_elastic, .of = is_elastic,
-     .applies = is_elastic_case, TEXT_IN_CASE(elastic),
+     TEXT_IN_CASE(elastic),
      .valid = "leave=REPLICA:STEP or join=REPLICA:STEP, up to 64 with commas between them"},
     {"timeout", "TIME", "20s", "",
      "fails when another rank, or a GPU, makes no progress for this time", RUN_VERIFY,
@@ -467,7 +462,7 @@ bool ls_option_applies(const ls_option *option, const ls_case *one)
 {
     if (option->declared)
         return ls_case_has(one, option->declared) || ls_case_ignores(one, option->declared);
-    return !option->applies || option->applies(one);
+    return (!option->of || option->of(one->strategy)) && (!option->applies || option->applies(one));
 }
 
 /* Whether the registry's entry with that number has the option. */

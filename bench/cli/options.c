@@ -275,6 +275,21 @@ ls_status ls_command_line(int argc, char **argv, char **out)
     return fclose(stream) == 0 ? LS_OK : ls_fail_memory("options", size);
 }
 
+static ls_status parse(int argc, char **argv, unsigned command, const ls_processes *processes,
+                       ls_request *request)
+{
+    ls_request_parsing parsing = {
+        .processes = processes, .request = request, .set = request->given, .plan = request->plan};
+    const ls_option *strategy = ls_option_find("strategy", strlen("strategy"));
+    LS_TRY(ls_option_set_open(command, parsing.set));
+    LS_TRY(ls_option_set_read(parsing.set, argc, argv, 0));
+    if (request->advise && !ls_option_set_has(parsing.set, "strategy"))
+        LS_TRY(ls_option_set_append(parsing.set, strategy, ls_option_fallback(strategy, command),
+                                    NULL));
+    LS_TRY(ls_command_line(argc, argv, &request->command));
+    return build_request(&parsing);
+}
+
 ls_status ls_request_parse(int argc, char **argv, const ls_processes *processes, FILE *err,
                            ls_request **out)
 {
@@ -284,37 +299,25 @@ ls_status ls_request_parse(int argc, char **argv, const ls_processes *processes,
                              : strcmp(argv[0], "advise") == 0  ? LS_FOR_RUN | LS_FOR_ADVISE
                                                                : LS_FOR_RUN;
     static const ls_processes alone = {.size = 1, .hosts = 1, .neighbours = 1, .parts = 1};
-    ls_request_parsing parsing = {.processes = processes};
+    ls_request *request = NULL;
     char *notes = NULL;
-    size_t size;
+    size_t size = 0;
     FILE *stream = open_memstream(&notes, &size);
-    ls_status status =
-        stream ? default_request(command, processes ? processes : &alone, stream, &parsing.request)
-               : ls_fail_memory("options", 0);
+    if (!stream)
+        return ls_fail_memory("options", 0);
+    ls_status status = default_request(command, processes ? processes : &alone, stream, &request);
     if (!status)
-        status = ls_option_set_open(command, parsing.request->given);
-    parsing.set = parsing.request ? parsing.request->given : NULL;
-    parsing.plan = parsing.request ? parsing.request->plan : NULL;
-    if (!status)
-        status = ls_option_set_read(parsing.set, argc, argv, 0);
-    const ls_option *strategy = ls_option_find("strategy", strlen("strategy"));
-    if (!status && parsing.request->advise && !ls_option_set_has(parsing.set, "strategy"))
-        status = ls_option_set_append(parsing.set, strategy, ls_option_fallback(strategy, command),
-                                      NULL);
-    if (!status)
-        status = ls_command_line(argc, argv, &parsing.request->command);
-    if (!status)
-        status = build_request(&parsing);
-    if (stream && fclose(stream) != 0 && !status)
+        status = parse(argc, argv, command, processes, request);
+    if (fclose(stream) != 0 && !status)
         status = ls_fail_memory("options", size);
     if (status) {
         free(notes);
-        ls_request_free(parsing.request);
+        ls_request_free(request);
         return status;
     }
-    parsing.request->log.stream = err;
-    parsing.request->notes = notes;
-    *out = parsing.request;
+    request->log.stream = err;
+    request->notes = notes;
+    *out = request;
     return LS_OK;
 }
 

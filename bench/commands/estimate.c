@@ -222,7 +222,7 @@ ls_status ls_estimate_case(const ls_workplace *workplace, const ls_plan_of_case 
     ls_session session;
     const uint64_t begin = ls_clock_ns();
     *out = (ls_estimate){0};
-    LS_TRY(ls_session_open(workplace, plan, &session));
+    LS_TRY(ls_session_open(workplace, plan, (ls_opening){0}, &session));
     ls_status status = look(workplace, &session, steps, out);
     ls_session_close(&session);
     out->looked_s = seconds(begin);

@@ -56,7 +56,7 @@ ls_status ls_exact_cost(ls_workplace *workplace, ls_session *session, uint64_t a
     status = ls_status_first(status, ls_step_times_open(MOST_STEPS, &times));
     status = ls_world_agree(comm, status);
     if (!status)
-        status = ls_session_open(workplace, &plan, &other);
+        status = ls_session_open(workplace, &plan, (ls_opening){0}, &other);
     if (!status)
         status = take_turns((ls_session *const[]){session, &other}, count, &times, out);
     ls_session_close(&other);

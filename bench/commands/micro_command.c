@@ -166,7 +166,7 @@ static ls_status open_micro(const ls_option_set *set, ls_micro *m, ls_request *r
             "works on GPUs only, but this device is a CPU device; use --convolution auto");
     LS_TRY(ls_device_open(m->machine, &m->names[0], &policy, &m->device));
     m->known[0] = ls_device_describe(m->device);
-    LS_TRY(ls_bench_open(m->device, LS_MATH_FLOAT32, &m->bench));
+    LS_TRY(ls_bench_open(m->device, LS_MATH_FLOAT32, NULL, &m->bench));
     m->bench.kernels->convolution = one.convolution;
     if (request->results && m->processes->rank == 0)
         LS_TRY(ls_results_open(request->results, true, &m->results));
@@ -178,8 +178,7 @@ static ls_status open_micro(const ls_option_set *set, ls_micro *m, ls_request *r
 
 static void close_micro(ls_micro *m)
 {
-    if (m->bench.queue)
-        ls_bench_close(&m->bench);
+    ls_bench_close(&m->bench);
     ls_device_close(m->device);
     ls_network_close(m->network);
     ls_machine_close(m->machine);

@@ -8,7 +8,7 @@
 #include "impl/step/run/run.h"
 
 #include <stdio.h>
-#include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 
 static const char legend[] =
@@ -20,7 +20,7 @@ static const char legend[] =
     "is the device's own where no other is named.\n";
 
 /* With --quiet without the head. */
-static void print_texts(const ls_plan_of_case *plan, bool quiet, char **texts, int ranks)
+static void print_texts(const ls_plan_of_case *plan, bool quiet, const char *text, int ranks)
 {
     if (!quiet)
         fprintf(ls_output(), "One step of %s, %s, as tasks.\n%s", plan->strategy->name,
@@ -29,7 +29,8 @@ static void print_texts(const ls_plan_of_case *plan, bool quiet, char **texts, i
         const bool first = quiet && r == 0;
         if (ranks > 1)
             fprintf(ls_output(), "%sRank %d of %d\n", first ? "" : "\n", r, ranks);
-        fputs(texts[r] + (first && ranks == 1 && *texts[r] == '\n'), ls_output());
+        fputs(text + (first && ranks == 1 && *text == '\n'), ls_output());
+        text += strlen(text) + 1;
     }
 }
 
@@ -37,20 +38,17 @@ static ls_status print_session(const ls_session *session, bool quiet)
 {
     ls_comm *comm = session->job.ranks.comm;
     const int ranks = comm ? comm->size : 1;
-    ls_auto char *own = NULL, **texts = NULL;
-    size_t size;
-    ls_status status = ls_allocate("listing", &texts, (size_t)ranks, sizeof *texts);
+    ls_auto char *own = NULL, *all = NULL;
+    size_t size = 0;
     FILE *stream = open_memstream(&own, &size);
-    status = ls_status_first(status, stream ? ls_steps_list(session->run, stream)
-                                            : ls_fail_memory("listing", BUFSIZ));
+    ls_status status =
+        stream ? ls_steps_list(session->run, stream) : ls_fail_memory("listing", BUFSIZ);
     if (stream && fclose(stream) && !status)
         status = ls_fail_memory("listing", size);
-    status = ls_world_gather(comm, status, own, texts);
-    if (!status && ls_session_leads(session))
-        print_texts(session->plan, quiet, texts, ranks);
-    for (int r = 0; texts && r < ranks; r++)
-        free(texts[r]);
-    return status;
+    LS_TRY(ls_world_gather(comm, status, own, size + 1, &all));
+    if (all)
+        print_texts(session->plan, quiet, all, ranks);
+    return LS_OK;
 }
 
 /* A step of CPU devices is listed in memory that is only counted, so that a model of any size has
@@ -60,10 +58,10 @@ ls_status ls_print_step(ls_workplace *workplace, ls_plan_of_case *plan)
     ls_closing(ls_session_close) ls_session session = {0};
     prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0); /* without training, huge pages only cost time */
     if (plan->devices->kind != LS_DEVICE_GPU) {
-        LS_TRY(ls_session_open_counted(workplace, plan, &session));
+        LS_TRY(ls_session_open(workplace, plan, (ls_opening){.counted = true}, &session));
     } else {
         LS_TRY(ls_world_agree(plan->job.ranks.comm, ls_plan_draw(workplace, plan)));
-        LS_TRY(ls_session_open(workplace, plan, &session));
+        LS_TRY(ls_session_open(workplace, plan, (ls_opening){0}, &session));
     }
     return print_session(&session, workplace->request->log.level == LS_LOG_QUIET);
 }

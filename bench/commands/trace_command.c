@@ -15,7 +15,6 @@
 #include "impl/pipeline/pipeline_times.h"
 #include "impl/replica/replicas.h"
 
-#include <stdio.h>
 #include <string.h>
 
 ls_status ls_trace_check(const ls_request *request, bool leads)

@@ -120,8 +120,8 @@ static ls_status compute(const ls_workplace *workplace, const ls_plan_of_case *p
     double loss;
     const bool oracle = slices && !plan->job.exact.on;
     one.job.exact.on = slices && plan->job.exact.on;
-    LS_TRY(oracle ? ls_session_open_one(workplace, &one, ls_gate_open_oracle, &session)
-                  : ls_session_open_single(workplace, &one, &session));
+    const ls_opening how = {.judge = oracle ? ls_gate_open_oracle : ls_session_single};
+    LS_TRY(ls_session_open(workplace, &one, how, &session));
     if (oracle && ls_strategy_reduces(plan->strategy) && !plan->job.exchange.allreduce->oracle)
         ls_oracle_widely(session.run); /* only a library knows the order */
     LS_TRY(ls_session_one_step(&session, gradient, &loss));

@@ -32,7 +32,7 @@ void ls_first_samples_close(ls_first_samples *samples);
 /** The plan, to train on the samples in their order: one batch. Borrows both. */
 ls_plan_of_case ls_first_samples_plan(const ls_plan_of_case *plan, const ls_first_samples *samples);
 
-/** For ls_session_open_one: the oracle of the plan's strategy. */
+/** Opens the oracle of the plan's strategy: a ls_session_opener. */
 ls_status ls_gate_open_oracle(const ls_plan_of_case *plan, const ls_job *job, ls_run **out);
 
 /** If samples or variables can be lifted: how far their first gradient, summed over slices

@@ -35,7 +35,7 @@ static ls_status add_judge(const ls_workplace *workplace, const ls_plan_of_case 
                            ls_session_opener open, ls_footprint_phase *out)
 {
     ls_need need;
-    LS_TRY(ls_session_need_one(workplace, plan, open, &need));
+    LS_TRY(ls_session_need(workplace, plan, open, &need));
     out->sessions += host_devices(plan, &need);
     out->copies += need.host;
     ls_status status = ls_need_refuse(&need, plan, true);
@@ -72,7 +72,7 @@ static ls_status add_judges(const ls_workplace *workplace, const ls_plan_of_case
     }
     if (!arrival && parts && !job->exact.on)
         LS_TRY(add_judge(workplace, plan, ls_gate_open_oracle, &out->gate));
-    return add_judge(workplace, plan, NULL, &out->gate);
+    return add_judge(workplace, plan, ls_session_single, &out->gate);
 }
 
 static ls_status count_gate(const ls_workplace *workplace, const ls_plan_of_case *plan,
@@ -128,7 +128,7 @@ ls_status ls_footprint_count(const ls_workplace *workplace, const ls_plan_of_cas
 {
     ls_comm *comm = plan->job.ranks.comm;
     *out = (ls_footprint){0};
-    LS_TRY(ls_session_need(workplace, plan, &out->need));
+    LS_TRY(ls_session_need(workplace, plan, NULL, &out->need));
     count_training(workplace, plan, out);
     ls_status status = ls_need_refuse(&out->need, plan, false);
     if (!status)

@@ -80,7 +80,8 @@ static ls_status open_judges(ls_workplace *workplace, uint64_t steps, comparison
     LS_TRY(ls_reference_get(workplace, plan, steps, &c->single));
     if (plan->job.exact.on || !ls_job_sums(&plan->job))
         return LS_OK;
-    return ls_session_open_one(workplace, first, ls_gate_open_oracle, &c->run[ORACLE]);
+    return ls_session_open(workplace, first, (ls_opening){.judge = ls_gate_open_oracle},
+                           &c->run[ORACLE]);
 }
 
 static ls_status open_comparison(ls_workplace *workplace, const ls_plan_of_case *plan,
@@ -106,7 +107,7 @@ static ls_status open_comparison(ls_workplace *workplace, const ls_plan_of_case 
     if (!status)
         status = open_judges(workplace, steps, c);
     LS_TRY(ls_world_agree(job->ranks.comm, status));
-    LS_TRY(ls_session_open(workplace, plan, &c->run[CANDIDATE]));
+    LS_TRY(ls_session_open(workplace, plan, (ls_opening){0}, &c->run[CANDIDATE]));
     ls_session_heed(workplace, &c->run[CANDIDATE]);
     return LS_OK;
 }

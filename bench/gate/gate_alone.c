@@ -71,7 +71,8 @@ static ls_status open_judges(comparison *c)
         ls_reference_whole(single, &c->whole_loss);
     ls_reference_done(c->workplace, single);
     LS_TRY(status);
-    return ls_session_open_one(c->workplace, c->plan, ls_gate_open_replay, &c->judge);
+    return ls_session_open(c->workplace, c->plan, (ls_opening){.judge = ls_gate_open_replay},
+                           &c->judge);
 }
 
 static ls_status open_comparison(ls_workplace *workplace, const ls_plan_of_case *plan,
@@ -88,7 +89,7 @@ static ls_status open_comparison(ls_workplace *workplace, const ls_plan_of_case 
                       .local = (int)plan->device_count,
                       .replicas = plan->all_devices};
     LS_TRY(ls_world_agree(c->comm, open_judges(c)));
-    LS_TRY(ls_session_open(workplace, plan, &c->candidate));
+    LS_TRY(ls_session_open(workplace, plan, (ls_opening){0}, &c->candidate));
     ls_session_heed(workplace, &c->candidate);
     return LS_OK;
 }
@@ -103,20 +104,27 @@ static void close_comparison(comparison *c)
 
 /* ---- Comparing ------------------------------------------------------------------------------- */
 
+/* The parameters of a replica of this process, to candidate_values. */
+static ls_status gather(const comparison *c, int replica)
+{
+    ls_run *run = c->candidate.run;
+    return run->functions->gather_replica(run, replica, ls_job_elements(run->job),
+                                          c->candidate_values);
+}
+
 /* Hashes the candidate's replicas, and gives all ranks the hashes of all replicas; and
  * compares their copies. */
 static ls_status hash_replicas(comparison *c, uint64_t step, ls_gate *gate)
 {
     const size_t bytes = c->variables->elements * sizeof *c->candidate_values;
-    ls_run *run = c->candidate.run;
+    const ls_range all = {0, c->variables->elements};
     ls_status status = LS_OK;
     for (int i = 0; i < c->local && !status; i++) {
-        status =
-            run->functions->gather_replica(run, i, ls_job_elements(run->job), c->candidate_values);
+        status = gather(c, i);
         c->own[i] = ls_hash64(c->candidate_values, bytes);
         if (!status)
-            status = ls_gate_copies_of(&c->candidate, i, ls_job_elements(run->job),
-                                       c->candidate_values, c->judge_values, step, gate);
+            status = ls_gate_copies_of(&c->candidate, i, all, c->candidate_values, c->judge_values,
+                                       step, gate);
         if (i == 0)
             memcpy(c->first, c->candidate_values, bytes);
     }
@@ -126,7 +134,6 @@ static ls_status hash_replicas(comparison *c, uint64_t step, ls_gate *gate)
 /* Says where a replica differs: by element, if it is in this process. */
 static ls_status note_replica(comparison *c, uint64_t step, int replica, ls_gate *gate)
 {
-    ls_run *run = c->candidate.run;
     if (replica >= c->local) {
         ls_gate_wrong(gate,
                       "step %llu: replica %d's parameters differ from its parameters in a run that "
@@ -134,8 +141,7 @@ static ls_status note_replica(comparison *c, uint64_t step, int replica, ls_gate
                       (unsigned long long)step, replica);
         return LS_OK;
     }
-    LS_TRY(run->functions->gather_replica(run, replica, ls_job_elements(run->job),
-                                          c->candidate_values));
+    LS_TRY(gather(c, replica));
     const ls_difference d =
         ls_variables_compare(c->variables, c->candidate_values, c->judge_values);
     if (d.same_bits) /* except the bits of NaN */
@@ -189,14 +195,12 @@ static ls_status judge_exchange(comparison *c, uint64_t step, ls_gate *gate)
 {
     const ls_job *job = &c->plan->job;
     const int fragment = job->update.period ? ls_job_fragment(job, step) : -1;
-    ls_run *run = c->candidate.run;
     ls_status status = LS_OK;
     if (fragment < 0 || !ls_strategy_reduces(c->plan->strategy) || c->library)
         return LS_OK;
     const ls_range due = ls_job_fragment_range(job, fragment);
     for (int i = 0; i < c->local && !status; i++) {
-        status =
-            run->functions->gather_replica(run, i, ls_job_elements(run->job), c->candidate_values);
+        status = gather(c, i);
         c->own[i] =
             ls_hash64(c->candidate_values + due.first, due.count * sizeof *c->candidate_values);
     }
@@ -320,17 +324,12 @@ static ls_status note_diverged(comparison *c, ls_gate *gate)
     char reason[LS_REASON_SIZE] = "";
     ls_auto char *all = NULL;
     LS_TRY(ls_allocate("gate", &all, (size_t)size, sizeof reason));
-    ls_run *run = c->candidate.run;
+    const size_t elements = c->variables->elements;
     ls_status status = LS_OK;
     for (int i = 0; i < c->local && !status && !*reason; i++) {
-        status =
-            run->functions->gather_replica(run, i, ls_job_elements(run->job), c->candidate_values);
-        size_t e = 0;
-        while (!status && e < c->variables->elements && isfinite(c->candidate_values[e]))
-            e++;
-        if (!status)
-            ls_values_diverged(c->variables, e < c->variables->elements ? e : SIZE_MAX, gate->steps,
-                               reason);
+        status = gather(c, i);
+        const size_t e = status ? elements : ls_first_not_finite(c->candidate_values, elements);
+        ls_values_diverged(c->variables, e < elements ? e : SIZE_MAX, gate->steps, reason);
     }
     status = ls_comm_bring(c->comm, status, reason, sizeof reason, all);
     for (int r = size; r-- > 0 && !status;)

@@ -13,7 +13,6 @@
 #include "impl/arrival/ps_report.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 /* Steps enqueued at once: few enough that an interrupt takes effect soon. */
 enum { STEPS_AT_ONCE = 1000 };
@@ -70,7 +69,7 @@ ls_status ls_gate_arrival(ls_workplace *workplace, const ls_plan_of_case *plan, 
     snprintf(gate->oracle, sizeof gate->oracle, "not compared: timing decides %s",
              plan->job.ps.backups ? "which gradients a step has, and in which order"
                                   : "in which order gradients are applied");
-    LS_TRY(ls_session_open(workplace, plan, &session));
+    LS_TRY(ls_session_open(workplace, plan, (ls_opening){0}, &session));
     ls_session_heed(workplace, &session);
     LS_TRY(ls_gate_step(&session, gate));
     if (gate->pass)

@@ -15,8 +15,6 @@
 #include "common/base/grow.h"
 #include "common/base/numbers.h"
 
-#include <stdio.h>
-
 typedef struct changes {
     const ls_workplace *workplace;
     ls_session *candidate, *judge;
@@ -150,7 +148,7 @@ ls_status ls_gate_check_changes(const ls_workplace *workplace, const ls_plan_of_
     if (!last || last->first < plan->job.start + steps)
         return LS_OK;
     LS_TRY(ls_allocate("gate", &values, 2 * elements, sizeof *values));
-    LS_TRY(ls_session_open_single(workplace, plan, &single));
+    LS_TRY(ls_session_open(workplace, plan, (ls_opening){.judge = ls_session_single}, &single));
     const changes c = {.workplace = workplace,
                        .candidate = sides->candidate,
                        .judge = sides->oracle ? sides->oracle : &single,

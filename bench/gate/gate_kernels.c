@@ -22,7 +22,6 @@
 #include "common/comm/sum_order.h"
 #include "common/kernel/reference/step_ops.h"
 #include "common/nn/choices.h"
-#include "common/nn/layers.h"
 #include "common/nn/repeat.h"
 
 #include <math.h>
@@ -94,7 +93,7 @@ static ls_status compute(const ls_workplace *workplace, const ls_plan_of_case *p
     one.job.kernels.capture = !one.job.kernels.choices; /* noting them reads a GPU's memory */
     if (plan->model->dropout > 0) /* find_slope needs the loss's own gradient */
         one.job.update.clip = 0;
-    LS_TRY(ls_session_open_single(workplace, &one, &session));
+    LS_TRY(ls_session_open(workplace, &one, (ls_opening){.judge = ls_session_single}, &session));
     LS_TRY(ls_session_one_step(&session, gradient, loss));
     return session.run->functions->gradient(session.run, gradient);
 }

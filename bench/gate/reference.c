@@ -6,10 +6,10 @@
 #include "bench/train/time_steps.h"
 #include "common/base/digest.h"
 #include "common/base/grow.h"
+#include "common/base/numbers.h"
 #include "common/nn/repeat.h"
 #include "impl/strategies.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -95,7 +95,7 @@ static ls_status step_whole(const ls_workplace *workplace, const ls_plan_of_case
     ls_closing(ls_session_close) ls_session session = {0};
     fast.job.exact.on = false;
     LS_TRY(ls_allocate("reference", &r->whole, r->elements, sizeof *r->whole));
-    LS_TRY(ls_session_open_single(workplace, &fast, &session));
+    LS_TRY(ls_session_open(workplace, &fast, (ls_opening){.judge = ls_session_single}, &session));
     LS_TRY(ls_session_one_step(&session, r->whole, &r->whole_loss));
     return session.run->functions->gradient(session.run, r->whole);
 }
@@ -112,7 +112,7 @@ static ls_status begin(const ls_workplace *workplace, const ls_plan_of_case *pla
         return ls_fail_memory("reference", bytes);
     if (plan->job.exact.on && r->steps)
         LS_TRY(step_whole(workplace, plan, r));
-    LS_TRY(ls_session_open_single(workplace, plan, &r->session));
+    LS_TRY(ls_session_open(workplace, plan, (ls_opening){.judge = ls_session_single}, &r->session));
     /* an epoch's last batch alone if the steps do not reach it */
     uint64_t last;
     if (!r->steps || !ls_job_lacks_tail(&plan->job, r->first, r->steps, &last))
@@ -193,10 +193,8 @@ static float *row_of(const ls_reference *r, uint64_t step)
 
 uint64_t ls_reference_hash(const float *values, size_t count)
 {
-    for (size_t i = 0; i < count; i++)
-        if (!isfinite(values[i]))
-            return 0;
-    return ls_hash64(values, count * sizeof *values);
+    return ls_first_not_finite(values, count) < count ? 0
+                                                      : ls_hash64(values, count * sizeof *values);
 }
 
 /* Keeps a hash of each array of the state besides the parameters. */

@@ -12,7 +12,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 ls_status ls_gate_keep(const ls_workplace *workplace, ls_session *candidate, ls_gate *gate)
 {

@@ -129,6 +129,7 @@ static ls_status take_buffers(copies *c)
         return ls_fail_memory("copy", c->bytes);
     for (size_t i = 0; i < c->floats; i++)
         c->host[i] = (float)(i % 65521) - 0.5f;
+    ls_bench_release(&c->m->bench);
     LS_TRY(ls_bench_floats(&c->m->bench, c->floats, &c->to));
     LS_TRY(ls_device_allocate(c->other ? c->other : c->m->device, LS_MEMORY_WORKSPACE, c->bytes,
                               &from));
@@ -144,7 +145,6 @@ static ls_status take_buffers(copies *c)
 
 static void free_buffers(const copies *c)
 {
-    ls_device_release(c->m->device, c->to);
     ls_device_release(c->other ? c->other : c->m->device, c->from);
     free(c->host);
     free(c->back);

@@ -64,15 +64,10 @@ static ls_status run_product(ls_micro *m, const product *p, const ls_gemm_args *
 {
     ls_op *op = NULL;
     LS_TRY(m->bench.kernels->table->gemm(m->bench.kernels, args, &op));
-    ls_status status = check_product(m, p, args->c, op, figure);
-    if (!status)
-        status = ls_bench_time(&m->bench, &op, 1, LS_MICRO_ROUNDS, &figure->ns);
-    if (!figure->kernel)
-        figure->kernel = op->name;
-    if (!status)
-        status = ls_micro_row(m, figure);
-    ls_op_free(op);
-    return status;
+    figure->kernel = figure->kernel ? figure->kernel : op->name;
+    const ls_status checked = check_product(m, p, args->c, op, figure);
+    LS_TRY(ls_bench_time_made(&m->bench, checked, &op, LS_MICRO_ROUNDS, &figure->ns));
+    return ls_micro_row(m, figure);
 }
 
 /* As above, with the first algorithm that a GPU's library returns, which may split the sum, unlike
@@ -102,11 +97,10 @@ static ls_status time_product(ls_micro *m, const product *p, double *sum_ns)
                               .bytes = (size_t)(p->m * p->n) * sizeof(float),
                               .count = (size_t)(p->m * p->n),
                               .flops = 2.0 * (double)p->m * (double)p->n * (double)p->k};
-    ls_status status = take_whole(m, (size_t)(p->m * p->k), 1, &a);
-    if (!status)
-        status = take_whole(m, (size_t)(p->k * p->n), 2, &b);
-    if (!status)
-        status = ls_bench_floats(&m->bench, (size_t)(p->m * p->n), &c);
+    ls_bench_release(&m->bench);
+    LS_TRY(take_whole(m, (size_t)(p->m * p->k), 1, &a));
+    LS_TRY(take_whole(m, (size_t)(p->k * p->n), 2, &b));
+    LS_TRY(ls_bench_floats(&m->bench, (size_t)(p->m * p->n), &c));
     const ls_gemm_args args = {.transpose_a = p->transpose_a,
                                .transpose_b = p->transpose_b,
                                .m = p->m,
@@ -115,16 +109,9 @@ static ls_status time_product(ls_micro *m, const product *p, double *sum_ns)
                                .a = a,
                                .b = b,
                                .c = c};
-    if (!status)
-        status = run_product(m, p, &args, &figure);
-    if (!status) {
-        *sum_ns += figure.ns.median * (double)p->times;
-        status = run_roof(m, p, &args, figure);
-    }
-    ls_device_release(m->device, a);
-    ls_device_release(m->device, b);
-    ls_device_release(m->device, c);
-    return status;
+    LS_TRY(run_product(m, p, &args, &figure));
+    *sum_ns += figure.ns.median * (double)p->times;
+    return run_roof(m, p, &args, figure);
 }
 
 ls_status ls_micro_products(ls_micro *m, int n, double sum_ns[2])

@@ -1,25 +1,32 @@
 /* SPDX-License-Identifier: MIT */
-/* Compares a layer of a net with the same layer of the reference table, on random inputs. */
+/* The model's net with random samples, and where its layers differ from the reference table's. */
 #pragma once
 
-#include "common/device/machine.h"
+#include "bench/micro/micro.h"
 #include "common/nn/net.h"
 
-typedef struct ls_micro_judge ls_micro_judge;
+/** A net, and what it runs with. */
+typedef struct ls_micro_net {
+    ls_bench bench; /**< has the memory of the following */
+    void *flat[2];  /**< parameters, gradients */
+    void *loss;
+    ls_net *net;
+} ls_micro_net;
 
-/** Opens the reference table on the machine's first CPU device. */
-ls_status ls_micro_judge_open(const ls_machine *machine, ls_micro_judge **out);
-
-/** Takes NULL. */
-void ls_micro_judge_close(ls_micro_judge *judge);
+typedef struct ls_micro_judge {
+    ls_micro_net fast;    /**< on the first rank's device */
+    ls_net *timed;        /**< the same net, which notes nothing, in its memory */
+    uint64_t (*wrong)[2]; /**< [nodes] wrong elements of a node's forward and backward pass */
+} ls_micro_judge;
 
 /**
- * Runs node `node` of the net, forward and backward, on `queue`, with random inputs and gradients
- * of its output, and the same with the reference. wrong[0]: elements of its output and loss that
- * differ; wrong[1]: of the gradients of its inputs and variables (for a loss: in wrong[0]). The
- * reference is slow. So in a large layer only some rows, including the first and the last, get a
- * gradient: the reference computes only these rows, the weights' gradients are theirs, and the
- * other rows' input gradients must be 0. Afterwards all rows have a gradient.
+ * Opens the model's net for m->batch rows and runs it once. Some of the samples, which the rows
+ * repeat, also run with the reference table on the machine's first CPU device, each layer with what
+ * the fast one before it has computed. Forward, an element of a layer's output (of a loss, of its
+ * gradient, too) is wrong if it differs; backward, of gradients of its inputs and variables. Close
+ * it also after a failure.
  */
-ls_status ls_micro_judge_node(ls_micro_judge *judge, ls_net *net, int node, ls_queue *queue,
-                              uint64_t wrong[2]);
+ls_status ls_micro_judge_open(const ls_micro *m, ls_micro_judge *out);
+
+/** Takes a zero-filled one. */
+void ls_micro_judge_close(ls_micro_judge *judge);

@@ -3,8 +3,8 @@
  * `lockstep micro layers`: each layer of a model, forward and backward, for one batch, as in the
  * model's net (a fused ReLU is part of the layer that it is fused with). Roof: for layers that
  * consist of products, the products timed alone ("product"; a layer that computes or writes less
- * than the whole product may exceed it); for others a copy of as many bytes ("copy"). Each pass is
- * first compared with the reference table (micro_judge.c), then timed. Some backward passes
+ * than the whole product may exceed it); for others a copy of as many bytes ("copy"). All passes
+ * are first compared with the reference table (micro_judge.c), then timed. Some backward passes
  * overwrite results of forward; they are repeated nevertheless, since no loop's time depends on the
  * values, and denormals are flushed.
  */
@@ -16,14 +16,12 @@
 #include "common/nn/net_nodes.h"
 
 #include <stdio.h>
-#include <string.h>
 
 static const char *const pass_name[2] = {"forward", "backward"};
 
 typedef struct layers {
     ls_micro *m;
-    ls_net *net;
-    ls_micro_judge *judge;
+    ls_micro_judge judge;
     bool products_only;
     double floor_ns, sum_ns, roof_ns;
 } layers;
@@ -55,7 +53,7 @@ static ls_status time_pass(layers *l, int n, bool backward, double product_ns, u
     const ls_graph *graph = l->m->model->graph;
     const ls_node *node = &graph->nodes[n];
     const ls_shape *from = node->input_count ? &graph->nodes[node->inputs[0]].shape : &node->shape;
-    const ls_op_list *ops = ls_net_node_ops(l->net, n, backward);
+    const ls_op_list *ops = ls_net_node_ops(l->judge.timed, n, backward);
     kernel_names work = {0};
     char name[LS_NODE_NAME], shape[256], in[64], out[64];
     if (!ops->count)
@@ -80,7 +78,8 @@ static ls_status time_pass(layers *l, int n, bool backward, double product_ns, u
         LS_TRY(ls_micro_time_copy(l->m, (size_t)(work.bytes / 2) + sizeof(float), &copy));
         figure.roof_ns = copy.median;
     }
-    LS_TRY(ls_bench_time(&l->m->bench, ops->items, ops->count, LS_MICRO_ROUNDS, &figure.ns));
+    LS_TRY(
+        ls_bench_time(&l->judge.fast.bench, ops->items, ops->count, LS_MICRO_ROUNDS, &figure.ns));
     l->sum_ns += figure.ns.median;
     l->roof_ns += figure.roof_ns;
     if (product_ns > 0)
@@ -91,68 +90,36 @@ static ls_status time_pass(layers *l, int n, bool backward, double product_ns, u
 static ls_status time_node(layers *l, int n)
 {
     double product_ns[2];
-    uint64_t wrong[2];
     if (l->products_only && !l->m->model->graph->nodes[n].layer->products)
         return LS_OK;
     LS_TRY(ls_micro_products(l->m, n, product_ns));
-    LS_TRY(ls_micro_judge_node(l->judge, l->net, n, l->m->bench.queue, wrong));
     for (int backward = 0; backward < 2; backward++)
         if (product_ns[backward] > 0 || !l->products_only)
-            LS_TRY(time_pass(l, n, backward, product_ns[backward], wrong[backward]));
+            LS_TRY(time_pass(l, n, backward, product_ns[backward], l->judge.wrong[n][backward]));
     return LS_OK;
 }
 
-/* The model's net with the initial values of seed 1. */
-static ls_status open_net(layers *l, float *flat[2], double **loss)
+static void close_judge(layers *l)
 {
-    const ls_micro *m = l->m;
-    const ls_variables *variables = &m->model->graph->variables;
-    ls_auto float *values = NULL;
-    void *memory = NULL;
-    LS_TRY(ls_allocate("layers", &values, variables->elements, sizeof *values));
-    ls_variables_initialize(variables, 1, values);
-    for (int i = 0; i < 2; i++)
-        LS_TRY(ls_bench_floats((ls_bench *)&m->bench, variables->elements, &flat[i]));
-    LS_TRY(ls_queue_write(m->bench.queue, flat[0], values, variables->elements * sizeof *values));
-    LS_TRY(ls_device_allocate(m->device, LS_MEMORY_WORKSPACE, sizeof **loss, &memory));
-    *loss = memory;
-    const ls_net_options options = {.graph = m->model->graph,
-                                    .kernels = m->bench.kernels,
-                                    .rows = m->batch,
-                                    .divisor = (uint64_t)m->batch,
-                                    .parameters = flat[0],
-                                    .gradients = flat[1],
-                                    .loss = *loss};
-    return ls_net_open(&options, &l->net);
+    ls_micro_judge_close(&l->judge);
 }
 
 ls_status ls_micro_passes(ls_micro *m, bool products_only, double *floor_ns)
 {
-    layers l = {.m = m, .products_only = products_only};
-    float *flat[2] = {NULL, NULL};
-    double *loss = NULL;
+    ls_closing(close_judge) layers l = {.m = m, .products_only = products_only};
     ls_micro_expect_nodes(m, "layers", products_only ? 2 : 0);
-    ls_status status = open_net(&l, flat, &loss);
-    if (!status)
-        status = ls_micro_judge_open(m->machine, &l.judge);
-    for (int n = 0; n < m->model->graph->count && !status; n++) {
+    LS_TRY(ls_micro_judge_open(m, &l.judge));
+    for (int n = 0; n < m->model->graph->count; n++) {
         ls_micro_begin(m, (size_t)n);
-        status = time_node(&l, n);
+        LS_TRY(time_node(&l, n));
     }
-    ls_micro_figure sum = {.op = "layers",
-                           .shape = m->model->name,
-                           .ns.median = l.sum_ns,
-                           .roof = "sum",
-                           .roof_ns = l.roof_ns};
-    if (!status && !products_only)
-        status = ls_micro_row(m, &sum);
-    ls_micro_judge_close(l.judge);
-    ls_net_close(l.net);
-    for (int i = 0; i < 2; i++)
-        ls_device_release(m->device, flat[i]);
-    ls_device_release(m->device, loss);
     *floor_ns = l.floor_ns;
-    return status;
+    const ls_micro_figure sum = {.op = "layers",
+                                 .shape = m->model->name,
+                                 .ns.median = l.sum_ns,
+                                 .roof = "sum",
+                                 .roof_ns = l.roof_ns};
+    return products_only ? LS_OK : ls_micro_row(m, &sum);
 }
 
 ls_status ls_micro_layers(ls_micro *m)

@@ -17,10 +17,10 @@ ls_status ls_micro_time_optimizer(ls_micro *m, size_t count, ls_micro_figure *fi
                           .bytes = count * sizeof(float),
                           .count = count,
                           .moved_bytes = (double)(count * sizeof(float)) * (3.0 + 2.0 * slots)};
-    ls_status status =
-        ls_device_allocate(m->device, LS_MEMORY_WORKSPACE, sizeof(ls_step_state), &state);
-    for (int i = 0; i < 2 + slots && !status; i++)
-        status = ls_bench_floats(&m->bench, count, &memory[i]);
+    ls_bench_release(&m->bench);
+    LS_TRY(ls_bench_take(&m->bench, sizeof(ls_step_state), &state));
+    for (int i = 0; i < 2 + slots; i++)
+        LS_TRY(ls_bench_floats(&m->bench, count, &memory[i]));
     const ls_optimizer *o = &m->optimizer;
     const ls_update_range all = {.count = (int64_t)count, .shrinks = true};
     const ls_optimizer_args args = {.kind = o->rule->kind,
@@ -37,15 +37,8 @@ ls_status ls_micro_time_optimizer(ls_micro *m, size_t count, ls_micro_figure *fi
                                     .ranges = &all,
                                     .range_count = 1,
                                     .state = state};
-    if (!status)
-        status = m->bench.kernels->table->optimizer(m->bench.kernels, &args, &op);
-    if (!status)
-        status = ls_bench_time(&m->bench, &op, 1, LS_MICRO_ROUNDS, &figure->ns);
-    ls_op_free(op);
-    for (int i = 0; i < 4; i++)
-        ls_device_release(m->device, memory[i]);
-    ls_device_release(m->device, state);
-    return status;
+    const ls_status made = m->bench.kernels->table->optimizer(m->bench.kernels, &args, &op);
+    return ls_bench_time_made(&m->bench, made, &op, LS_MICRO_ROUNDS, &figure->ns);
 }
 
 ls_status ls_micro_optimizer(ls_micro *m)

@@ -7,6 +7,7 @@
 #include "bench/train/timing.h"
 #include "common/base/digest.h"
 #include "common/base/escape.h"
+#include "common/base/grow.h"
 #include "common/device/machine_gpus.h"
 
 #include <jansson.h>
@@ -34,9 +35,9 @@ static ls_status measure(ls_bench *bench, double *flops_per_s)
     const bool gpu = ls_device_describe(bench->device)->name.kind == LS_DEVICE_GPU;
     const size_t elements = gpu ? largest_on_gpu : largest;
     float *memory = NULL;
-    ls_status status = ls_bench_floats(bench, 3 * elements, &memory);
     *flops_per_s = 0;
-    for (const size_t(*size)[3] = gpu ? sizes_on_gpu : sizes; **size && !status; size++) {
+    LS_TRY(ls_bench_floats(bench, 3 * elements, &memory));
+    for (const size_t(*size)[3] = gpu ? sizes_on_gpu : sizes; **size; size++) {
         const ls_gemm_args args = {.m = (int64_t)(*size)[0],
                                    .n = (int64_t)(*size)[1],
                                    .k = (int64_t)(*size)[2],
@@ -45,16 +46,13 @@ static ls_status measure(ls_bench *bench, double *flops_per_s)
                                    .c = memory + 2 * elements};
         ls_op *op = NULL;
         ls_statistics ns;
-        status = bench->kernels->table->gemm(bench->kernels, &args, &op);
-        if (!status)
-            status = ls_bench_time(bench, &op, 1, ROUNDS, &ns);
-        if (!status) /* the fast end, since noise only slows down */
-            *flops_per_s = fmax(*flops_per_s, 2.0 * (double)args.m * (double)args.n *
-                                                  (double)args.k / (ns.p10 * 1e-9));
-        ls_op_free(op);
+        const ls_status made = bench->kernels->table->gemm(bench->kernels, &args, &op);
+        LS_TRY(ls_bench_time_made(bench, made, &op, ROUNDS, &ns));
+        /* the fast end, since noise only slows down */
+        *flops_per_s = fmax(*flops_per_s, 2.0 * (double)args.m * (double)args.n * (double)args.k /
+                                              (ns.p10 * 1e-9));
     }
-    ls_device_release(bench->device, memory);
-    return status;
+    return LS_OK;
 }
 
 /* ---- The cache ------------------------------------------------------------------------------ */
@@ -103,19 +101,18 @@ static void cache_key(const ls_machine *machine, const ls_bench *bench, char *ke
 ls_status ls_roof_get(const ls_machine *machine, ls_device *device, ls_math math, double reached,
                       double *flops_per_s)
 {
-    ls_bench bench;
+    ls_closing(ls_bench_close) ls_bench bench = {0};
     char path[600], temporary[640], key[512];
     const bool kept = cache_file(path);
     json_auto_t *cache = kept ? json_load_file(path, 0, NULL) : NULL;
-    LS_TRY(ls_bench_open(device, math, &bench));
+    LS_TRY(ls_bench_open(device, math, NULL, &bench));
     cache_key(machine, &bench, key, sizeof key);
     const double cached = json_number_value(json_object_get(cache, key));
     const bool found = cached > 0 && cached >= reached;
     *flops_per_s = cached;
-    ls_status status = found ? LS_OK : measure(&bench, flops_per_s);
-    ls_bench_close(&bench);
-    if (found || status)
-        return status;
+    if (found)
+        return LS_OK;
+    LS_TRY(measure(&bench, flops_per_s));
     *flops_per_s = fmax(*flops_per_s, cached);
     if (!json_is_object(cache)) {
         json_decref(cache);
@@ -135,27 +132,17 @@ ls_status ls_roof_get(const ls_machine *machine, ls_device *device, ls_math math
 ls_status ls_harness_cost(ls_device *device, double *ns)
 {
     enum { CAPACITY = 1024 };
-    ls_bench bench;
-    void *state = NULL, *records = NULL;
+    ls_closing(ls_bench_close) ls_bench bench = {0};
+    void *state, *records;
     ls_op *op = NULL;
-    ls_statistics statistics = {0};
-    LS_TRY(ls_bench_open(device, LS_MATH_FLOAT32, &bench));
-    ls_status status =
-        ls_device_allocate(device, LS_MEMORY_WORKSPACE, sizeof(ls_step_state), &state);
-    if (!status)
-        status = ls_device_allocate(device, LS_MEMORY_WORKSPACE, CAPACITY * sizeof(ls_step_record),
-                                    &records);
+    ls_statistics statistics;
+    LS_TRY(ls_bench_open(device, LS_MATH_FLOAT32, NULL, &bench));
+    LS_TRY(ls_bench_take(&bench, sizeof(ls_step_state), &state));
+    LS_TRY(ls_bench_take(&bench, CAPACITY * sizeof(ls_step_record), &records));
     const ls_finish_step_args args = {
         .state = state, .batch = 1, .records = records, .capacity = CAPACITY};
-    if (!status)
-        status = bench.kernels->table->finish_step(bench.kernels, &args, &op);
-    if (!status)
-        status = ls_bench_time(&bench, &op, 1, HARNESS_ROUNDS, &statistics);
-    ls_op_free(op);
-    ls_device_release(device, state);
-    ls_device_release(device, records);
-    ls_bench_close(&bench);
-    if (!status)
-        *ns = statistics.median;
-    return status;
+    const ls_status made = bench.kernels->table->finish_step(bench.kernels, &args, &op);
+    LS_TRY(ls_bench_time_made(&bench, made, &op, HARNESS_ROUNDS, &statistics));
+    *ns = statistics.median;
+    return LS_OK;
 }

@@ -113,7 +113,7 @@ static void put_training(const ls_row_facts *f, json_t *row)
         ls_row_put_int(row, LS_F_case_eval_samples, c->eval_samples);
     if (job->exact.on)
         ls_put_case_micro_shards(row, job->exact.shards);
-    if (ls_job_slices(job) || ls_case_has_slices(c))
+    if (ls_job_slices(job) || (ls_case_is_exact(c) && ls_strategy_slices(c->strategy)))
         ls_put_case_micro_splits(row, ls_job_splits(job));
 }
 

@@ -94,7 +94,7 @@ static void a_healthy_one_is_closed(void **state)
     fixture *f = *state;
     ls_session session;
     const int before = count_threads();
-    must(ls_session_open(&f->workplace, &f->plan, &session));
+    must(ls_session_open(&f->workplace, &f->plan, (ls_opening){0}, &session));
     must(ls_session_steps(&session, 20));
     assert_true(count_threads() > before);
     ls_session_close(&session);
@@ -111,7 +111,7 @@ static void one_that_was_moved_says_so(void **state)
     assert_int_equal(sched_getaffinity(0, sizeof all, &all), 0);
     if (CPU_COUNT(&all) < 2)
         skip(); /* nowhere to go */
-    must(ls_session_open(&f->workplace, &f->plan, &session));
+    must(ls_session_open(&f->workplace, &f->plan, (ls_opening){0}, &session));
     must(ls_session_steps(&session, 20));
     assert_false(ls_session_moved(&session));
     DIR *threads = opendir("/proc/self/task");
@@ -136,7 +136,8 @@ static void a_step_is_begun_where_it_stands(void **state)
     double loss[STEPS], again;
     const size_t elements = f->plan.model->graph->variables.elements;
     float *values[STEPS], *ends = calloc(elements + 1, sizeof *ends);
-    must(ls_session_open_single(&f->workplace, &f->plan, &session));
+    must(ls_session_open(&f->workplace, &f->plan, (ls_opening){.judge = ls_session_single},
+                         &session));
     for (int i = 0; i < STEPS; i++) {
         values[i] = calloc(elements + 1, sizeof *values[i]);
         assert_true(ends && values[i]);
@@ -167,7 +168,7 @@ static void times_of_steps_fill_them(void **state)
     ls_step_times times;
     ls_time_profile each[STEPS][DEVICES], all[DEVICES];
     uint64_t ends[STEPS + 1];
-    must(ls_session_open(&f->workplace, &f->plan, &session));
+    must(ls_session_open(&f->workplace, &f->plan, (ls_opening){0}, &session));
     const ls_run_functions *of = session.run->functions;
     assert_int_equal(session.device_count, DEVICES);
     must(ls_step_times_open(STEPS, &times));
@@ -231,8 +232,8 @@ static void what_gpus_need_is_counted(void **state)
     assert_non_null(gpus.devices);
     for (size_t i = 0; i < gpus.device_count; i++)
         gpus.devices[i] = (ls_device_name){.kind = LS_DEVICE_GPU, .index = (int)i, .logical = -1};
-    must(ls_session_need(&f->workplace, &f->plan, &here));
-    must(ls_session_need(&f->workplace, &gpus, &there));
+    must(ls_session_need(&f->workplace, &f->plan, NULL, &here));
+    must(ls_session_need(&f->workplace, &gpus, NULL, &there));
     assert_int_equal(here.count, there.count);
     for (size_t i = 0; i < here.count; i++) {
         assert_true(ls_need_sum(&here.devices[i].formula) > 0);
@@ -256,7 +257,7 @@ static void one_that_lost_a_device_is_left(void **state)
     fixture *f = *state;
     ls_session session;
     gate held = {.op = {.name = "gate", .run = run_gate, .destroy = keep}};
-    must(ls_session_open(&f->workplace, &f->plan, &session));
+    must(ls_session_open(&f->workplace, &f->plan, (ls_opening){0}, &session));
     const int threads = count_threads();
     const ls_run *run = session.run;
     ls_queue *queue = ls_watch_queue(session.watch, session.devices[0]); /* the server's */
@@ -279,7 +280,7 @@ static void so_is_one_whose_back_end_gave_it_up(void **state)
     fixture *f = *state;
     ls_session session;
     *f->workplace.left = false;
-    must(ls_session_open(&f->workplace, &f->plan, &session));
+    must(ls_session_open(&f->workplace, &f->plan, (ls_opening){0}, &session));
     const int threads = count_threads();
     const ls_device *device = session.devices[1];
     ls_device_lose(session.devices[1]);
@@ -296,7 +297,7 @@ static void so_is_one_whose_step_a_signal_ends(void **state)
     ls_session session;
     gate held = {.op = {.name = "gate", .run = run_gate, .destroy = keep}};
     *f->workplace.left = false;
-    must(ls_session_open(&f->workplace, &f->plan, &session));
+    must(ls_session_open(&f->workplace, &f->plan, (ls_opening){0}, &session));
     ls_session_heed(&f->workplace, &session);
     ls_queue *queue = ls_watch_queue(session.watch, session.devices[0]);
     must(ls_queue_enqueue(queue, &held.op));

@@ -7,9 +7,8 @@
 #include "common/base/grow.h"
 
 #include <stdlib.h>
-#include <string.h>
 
-enum { TAG = 0x747263, CLOCK_TAG = 0x636c6b, ARRAYS = 4, ROUNDS = 64 };
+enum { CLOCK_TAG = 0x636c6b, ARRAYS = 4, ROUNDS = 64 };
 
 /* ---- Clocks ----------------------------------------------------------------------------------
  *
@@ -80,32 +79,6 @@ static void list_arrays(ls_trace *t, array out[ARRAYS])
     out[3] = (array){(void **)&t->lanes, &t->lane_count, sizeof *t->lanes};
 }
 
-/* Allocates memory for all on rank 0, before any rank sends. */
-static ls_status make_room(ls_whole_trace *whole, const uint64_t *counts, bool leads)
-{
-    array all[ARRAYS];
-    list_arrays(&whole->trace, all);
-    for (int a = 0; a < ARRAYS && leads; a++) {
-        size_t sum = 0;
-        for (int r = 0; r < whole->ranks; r++)
-            sum += counts[r * ARRAYS + a];
-        *all[a].count = sum;
-        LS_TRY(ls_allocate("trace", all[a].items, sum, all[a].size));
-    }
-    return LS_OK;
-}
-
-static ls_status send_own(ls_comm *comm, ls_trace *own)
-{
-    array own_arrays[ARRAYS];
-    list_arrays(own, own_arrays);
-    for (int a = 0; a < ARRAYS; a++)
-        if (*own_arrays[a].count)
-            LS_TRY(comm->backend->send(comm, 0, TAG, *own_arrays[a].items,
-                                       *own_arrays[a].count * own_arrays[a].size));
-    return LS_OK;
-}
-
 /* Renumbers a process's items within all, and converts times to rank 0's clock. `at`: where its
  * arrays begin. */
 static void take_in(ls_whole_trace *whole, int rank, const uint64_t *count, const size_t *at)
@@ -137,47 +110,33 @@ static void take_in(ls_whole_trace *whole, int rank, const uint64_t *count, cons
         whole->process[i] = rank;
 }
 
-/* Appends, on rank 0, each rank's items in the order of ranks. */
-static ls_status receive_all(ls_whole_trace *whole, ls_comm *comm, const uint64_t *counts,
-                             ls_trace *own)
-{
-    array all[ARRAYS], own_arrays[ARRAYS];
-    size_t at[ARRAYS] = {0};
-    list_arrays(&whole->trace, all);
-    list_arrays(own, own_arrays);
-    LS_TRY(ls_allocate("trace", &whole->process, whole->trace.lane_count, sizeof *whole->process));
-    for (int r = 0; r < whole->ranks; r++) {
-        const uint64_t *count = counts + r * ARRAYS;
-        for (int a = 0; a < ARRAYS; a++) {
-            char *to = (char *)*all[a].items + at[a] * all[a].size;
-            if (r == 0 && count[a])
-                memcpy(to, *own_arrays[a].items, count[a] * all[a].size);
-            else if (count[a])
-                LS_TRY(comm->backend->receive(comm, r, TAG, to, count[a] * all[a].size));
-        }
-        take_in(whole, r, count, at);
-        for (int a = 0; a < ARRAYS; a++)
-            at[a] += count[a];
-    }
-    return LS_OK;
-}
-
-static ls_status bring(ls_session *session, ls_status own_status, ls_trace *own,
-                       ls_whole_trace *whole)
+static ls_status bring(ls_session *session, ls_trace *own, ls_whole_trace *whole)
 {
     ls_comm *comm = session->job.ranks.comm;
-    array arrays[ARRAYS];
-    uint64_t count[ARRAYS], lost = own->lost;
+    array own_arrays[ARRAYS], all[ARRAYS];
+    uint64_t count[ARRAYS];
+    size_t at[ARRAYS] = {0};
     ls_auto uint64_t *counts = NULL;
-    own_status = ls_status_first(own_status,
-                                 ls_allocate("trace", &counts, (size_t)whole->ranks, sizeof count));
-    list_arrays(own, arrays);
+    ls_status status = ls_allocate("trace", &counts, (size_t)whole->ranks, sizeof count);
+    list_arrays(own, own_arrays);
+    list_arrays(&whole->trace, all);
     for (int a = 0; a < ARRAYS; a++)
-        count[a] = *arrays[a].count;
-    LS_TRY(ls_comm_bring(comm, own_status, count, sizeof count, counts));
-    LS_TRY(ls_world_agree(comm, make_room(whole, counts, ls_session_leads(session))));
-    LS_TRY(comm && comm->rank > 0 ? send_own(comm, own) : receive_all(whole, comm, counts, own));
-    whole->trace.lost = lost;
+        count[a] = *own_arrays[a].count;
+    LS_TRY(ls_comm_bring(comm, status, count, sizeof count, counts));
+    for (int a = 0; a < ARRAYS; a++)
+        LS_TRY(ls_world_gather(comm, LS_OK, *own_arrays[a].items, count[a] * all[a].size,
+                               all[a].items));
+    if (!ls_session_leads(session))
+        return LS_OK;
+    for (int i = 0; i < whole->ranks * ARRAYS; i++)
+        *all[i % ARRAYS].count += counts[i];
+    LS_TRY(ls_allocate("trace", &whole->process, whole->trace.lane_count, sizeof *whole->process));
+    for (int r = 0; r < whole->ranks; r++) {
+        take_in(whole, r, counts + r * ARRAYS, at);
+        for (int a = 0; a < ARRAYS; a++)
+            at[a] += counts[r * ARRAYS + a];
+    }
+    whole->trace.lost = own->lost;
     return LS_OK;
 }
 
@@ -225,7 +184,7 @@ ls_status ls_whole_trace_take(ls_session *session, uint64_t steps, ls_whole_trac
         status = ls_world_agree(comm, compare_clocks(comm, out->clocks + ranks));
     join_clocks(out->clocks, out->clocks + ranks, (int)ranks);
     if (!status)
-        status = bring(session, LS_OK, &own, out);
+        status = bring(session, &own, out);
     if (!status && ls_session_leads(session))
         status = digest(out, synchronous);
     ls_trace_close(&own);

@@ -11,7 +11,6 @@
 #include "common/base/whole_file.h"
 
 #include <stdio.h>
-#include <string.h>
 
 typedef struct writer {
     const ls_whole_trace *whole;

@@ -11,20 +11,11 @@
 #include "impl/carried.h"
 #include "impl/strategies.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* How a session is opened. */
-typedef struct opening {
-    ls_session_opener judge; /* opens the run of a judge; NULL means to train */
-    uint64_t delay_ns;
-    bool counted; /* memory is only counted and holds no values */
-    bool renewed; /* the caller sets the values */
-} opening;
-
 static ls_memory_policy policy_of(const ls_plan_of_case *plan, const ls_device_name *name,
-                                  const opening *how)
+                                  const ls_opening *how)
 {
     if (how->counted)
         return (ls_memory_policy){.kind = LS_MEMORY_COUNTED};
@@ -36,7 +27,7 @@ static ls_memory_policy policy_of(const ls_plan_of_case *plan, const ls_device_n
 
 /* Where memory is only counted, a CPU device stands for a GPU: GPUs cannot count. */
 static ls_status open_device(const ls_workplace *workplace, const ls_plan_of_case *plan,
-                             const ls_device_name *name, const opening *how, ls_device **out)
+                             const ls_device_name *name, const ls_opening *how, ls_device **out)
 {
     const ls_memory_policy policy = policy_of(plan, name, how);
     ls_device_name opened = *name;
@@ -51,7 +42,7 @@ static ls_status open_device(const ls_workplace *workplace, const ls_plan_of_cas
  * too large for one of them.
  */
 static ls_status open_devices(const ls_workplace *workplace, const ls_plan_of_case *plan,
-                              const opening *how, ls_session *out)
+                              const ls_opening *how, ls_session *out)
 {
     const size_t count = how->judge ? 1 : plan->device_count;
     const bool holder = !how->judge && ls_plan_has_variable_device(plan);
@@ -81,7 +72,7 @@ static ls_status open_devices(const ls_workplace *workplace, const ls_plan_of_ca
 
 /* `limits`: memory limits of the devices if it fails; may be NULL. */
 static ls_status open_session(const ls_workplace *workplace, const ls_plan_of_case *plan,
-                              const opening *how, ls_need *limits, ls_session *out)
+                              const ls_opening *how, ls_need *limits, ls_session *out)
 {
     const uint64_t begin_ns = ls_clock_ns();
     ls_status status = open_devices(workplace, plan, how, out);
@@ -99,7 +90,7 @@ static ls_status open_session(const ls_workplace *workplace, const ls_plan_of_ca
         out->job.ps = (ls_ps_options){0};
         out->job.ranks.comm = NULL;
     }
-    out->job.faults.delay_ns = how->delay_ns;
+    out->job.faults.delay_ns = how->delayed ? plan->config->fault.delay_ns : 0;
     if (!status && how->counted && plan->devices->kind == LS_DEVICE_GPU) {
         /* what CPU devices can open, too */
         out->job.kernels.math = LS_MATH_FLOAT32;
@@ -133,14 +124,15 @@ static ls_status open_session(const ls_workplace *workplace, const ls_plan_of_ca
 
 /* How much memory a case needs is only known once it is open. So a case that does not fit is opened
  * again with memory that is only counted. */
-static ls_status count_need(const ls_workplace *workplace, const ls_plan_of_case *plan,
-                            ls_session_opener judge, ls_need *out)
+ls_status ls_session_need(const ls_workplace *workplace, const ls_plan_of_case *plan,
+                          ls_session_opener judge, ls_need *out)
 {
-    const opening counted = {.judge = judge, .counted = true}, real = {.judge = judge};
+    const ls_opening counted = {.judge = judge, .counted = true}, real = {.judge = judge};
     const size_t heap = ls_memory_in_use_by(&(ls_session){0}).heap;
     const size_t capacity = ls_machine_cpu_capacity(workplace->machine);
     ls_closing(ls_session_close) ls_session session = {0};
     *out = (ls_need){0};
+    plan = !judge && plan->phases ? &plan->phases->plan : plan;
     LS_TRY(open_session(workplace, plan, &counted, NULL, &session));
     ls_need_of(&session, out);
     const size_t opened = ls_memory_in_use_by(&(ls_session){0}).heap;
@@ -155,17 +147,6 @@ static ls_status count_need(const ls_workplace *workplace, const ls_plan_of_case
     return LS_OK;
 }
 
-ls_status ls_session_need(const ls_workplace *workplace, const ls_plan_of_case *plan, ls_need *out)
-{
-    return count_need(workplace, plan->phases ? &plan->phases->plan : plan, NULL, out);
-}
-
-ls_status ls_session_open_counted(const ls_workplace *workplace, const ls_plan_of_case *plan,
-                                  ls_session *out)
-{
-    return open_session(workplace, plan, &(opening){.counted = true}, NULL, out);
-}
-
 /* Words the failure of an opening and takes ownership of it. If any device ran out of memory it
  * says what the case needs, unless each device alone had enough. */
 static ls_status tell_need(const ls_workplace *workplace, const ls_plan_of_case *plan,
@@ -176,7 +157,7 @@ static ls_status tell_need(const ls_workplace *workplace, const ls_plan_of_case 
     ls_need counted = {0};
     ls_status told = comm ? ls_comm_worst(comm, worst, &worst) : LS_OK;
     if (!told && worst)
-        told = count_need(workplace, plan, judge, &counted);
+        told = ls_session_need(workplace, plan, judge, &counted);
     const bool known = !told && worst;
     for (size_t i = 0; i < need->count && i < counted.count; i++)
         need->devices[i].formula = counted.devices[i].formula;
@@ -187,55 +168,25 @@ static ls_status tell_need(const ls_workplace *workplace, const ls_plan_of_case 
     return known && told ? told : status;
 }
 
-static ls_status open_or_tell(const ls_workplace *workplace, const ls_plan_of_case *plan,
-                              const opening *how, ls_session *out)
+ls_status ls_session_open(const ls_workplace *workplace, const ls_plan_of_case *plan,
+                          ls_opening how, ls_session *out)
 {
     ls_need need = {0};
-    if (!how->judge && plan->phases)
+    if (!how.judge && !how.counted && plan->phases)
         plan = &plan->phases->plan;
-    ls_status status = open_session(workplace, plan, how, &need, out);
+    ls_status status = open_session(workplace, plan, &how, &need, out);
     if (status)
-        status = tell_need(workplace, plan, how->judge, &need, status);
+        status = tell_need(workplace, plan, how.judge, &need, status);
     ls_need_free(&need);
+    if (!status && how.judge)
+        ls_session_heed(workplace, out);
     return status;
 }
 
-ls_status ls_session_open(const ls_workplace *workplace, const ls_plan_of_case *plan,
-                          ls_session *out)
-{
-    return open_or_tell(workplace, plan, &(opening){0}, out);
-}
-
-ls_status ls_session_open_delayed(const ls_workplace *workplace, const ls_plan_of_case *plan,
-                                  ls_session *out)
-{
-    return open_or_tell(workplace, plan, &(opening){.delay_ns = plan->config->fault.delay_ns}, out);
-}
-
-ls_status ls_session_open_one(const ls_workplace *workplace, const ls_plan_of_case *plan,
-                              ls_session_opener open, ls_session *out)
-{
-    LS_TRY(open_or_tell(workplace, plan, &(opening){.judge = open}, out));
-    ls_session_heed(workplace, out);
-    return LS_OK;
-}
-
-static ls_status open_single(const ls_plan_of_case *plan, const ls_job *job, ls_run **out)
+ls_status ls_session_single(const ls_plan_of_case *plan, const ls_job *job, ls_run **out)
 {
     (void)plan;
     return ls_strategy_open(&ls_strategy_single, job, out);
-}
-
-ls_status ls_session_need_one(const ls_workplace *workplace, const ls_plan_of_case *plan,
-                              ls_session_opener open, ls_need *out)
-{
-    return count_need(workplace, plan, open ? open : open_single, out);
-}
-
-ls_status ls_session_open_single(const ls_workplace *workplace, const ls_plan_of_case *plan,
-                                 ls_session *out)
-{
-    return ls_session_open_one(workplace, plan, open_single, out);
 }
 
 bool ls_plan_is_pipeline(const ls_plan_of_case *plan)
@@ -306,8 +257,8 @@ ls_status ls_session_renew(const ls_workplace *workplace, const ls_plan_of_case 
                            ls_session *session)
 {
     const ls_session before = *session;
-    const opening how = {
-        .judge = session->judge, .delay_ns = session->job.faults.delay_ns, .renewed = true};
+    const ls_opening how = {
+        .judge = session->judge, .delayed = session->job.faults.delay_ns > 0, .renewed = true};
     const bool moved = ls_session_moved(session);
     ls_comm *comm = session->job.ranks.comm;
     ls_status status = LS_OK;
@@ -317,7 +268,7 @@ ls_status ls_session_renew(const ls_workplace *workplace, const ls_plan_of_case 
                          "a device failed at the end of a block of steps; the messages before this "
                          "one name the reason");
     LS_TRY(ls_world_agree(comm, status));
-    LS_TRY(open_or_tell(workplace, plan, &how, session));
+    LS_TRY(ls_session_open(workplace, plan, how, session));
     session->step = before.step;
     session->since = before.since;
     session->setup_ns = before.setup_ns;

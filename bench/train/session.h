@@ -13,6 +13,17 @@
 typedef ls_status (*ls_session_opener)(const ls_plan_of_case *plan, const ls_job *job,
                                        ls_run **out);
 
+/** Opens a run of `single`: a ls_session_opener. */
+ls_status ls_session_single(const ls_plan_of_case *plan, const ls_job *job, ls_run **out);
+
+/** How a session is opened; zero-filled: the plan's devices and its strategy. */
+typedef struct ls_opening {
+    ls_session_opener judge; /**< on the first device alone; heeds signals (ls_session_heed) */
+    bool delayed;            /**< with the delay of --inject, which the gate leaves out */
+    bool counted; /**< memory is only counted, on CPU devices: a step can be looked at, not run */
+    bool renewed; /**< the caller sets the values */
+} ls_opening;
+
 /** A strategy at work on opened devices. */
 typedef struct ls_session {
     const ls_plan_of_case *plan;
@@ -104,43 +115,22 @@ double ls_growth_per_step(const ls_growth *growth);
 
 /* ---- Sessions (session.c) -------------------------------------------------------------------- */
 
-/** Opens the plan's devices and its strategy, and loads the initial values; of an elastic case the
- * devices of its first members. All processes of the case call it, and all get the same status:
- * success, or the failure of the one that failed. */
+/** Opens devices and a run on them, and loads the initial values; of an elastic case the devices of
+ * its first members. All processes of the case call it, except for a judge's, and all get the same
+ * status: success, or the failure of the one that failed. */
 ls_status ls_session_open(const ls_workplace *workplace, const ls_plan_of_case *plan,
-                          ls_session *out);
+                          ls_opening how, ls_session *out);
 
 /** From here on a signal ends waits for the session's devices, in the middle of a step, too; the
  * failure is LS_CODE_INTERRUPTED. Closing then leaves the session to the process's end, as if it
  * had lost a device. Not where the command has several processes. */
 void ls_session_heed(const ls_workplace *workplace, ls_session *session);
 
-/** Opens the plan's first device alone and a run on it; loads the initial values. Heeds signals
- * (ls_session_heed). */
-ls_status ls_session_open_one(const ls_workplace *workplace, const ls_plan_of_case *plan,
-                              ls_session_opener open, ls_session *out);
-
-/** As above, with a run of `single`. */
-ls_status ls_session_open_single(const ls_workplace *workplace, const ls_plan_of_case *plan,
-                                 ls_session *out);
-
-/** As ls_session_open, with the delay of --inject, which the gate leaves out. */
-ls_status ls_session_open_delayed(const ls_workplace *workplace, const ls_plan_of_case *plan,
-                                  ls_session *out);
-
-/** The memory that the plan needs, found by opening it with memory that is only counted. CPU
- * devices stand for GPUs, and workspace is a CPU's. All processes of the case call it. The caller
- * frees `out`. */
-ls_status ls_session_need(const ls_workplace *workplace, const ls_plan_of_case *plan, ls_need *out);
-
-/** As above, for a judge's run; `open` NULL means `single`. */
-ls_status ls_session_need_one(const ls_workplace *workplace, const ls_plan_of_case *plan,
-                              ls_session_opener open, ls_need *out);
-
-/** Opens the session with memory that is only counted: its step can be looked at, not run. On CPU
- * devices. */
-ls_status ls_session_open_counted(const ls_workplace *workplace, const ls_plan_of_case *plan,
-                                  ls_session *out);
+/** The memory that the plan needs, or, unless `judge` is NULL, a judge of it, found by opening it
+ * with memory that is only counted. CPU devices stand for GPUs, and workspace is a CPU's. Called as
+ * ls_session_open. The caller frees `out`. */
+ls_status ls_session_need(const ls_workplace *workplace, const ls_plan_of_case *plan,
+                          ls_session_opener judge, ls_need *out);
 
 /** Whether something has taken devices of the session off their cores (ls_device_moved). */
 bool ls_session_moved(const ls_session *session);

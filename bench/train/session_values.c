@@ -9,7 +9,6 @@
 #include "common/base/grow.h"
 #include "common/base/numbers.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -124,9 +123,9 @@ static ls_status look(void *context, ls_range block, const float *values)
 {
     const looking *l = context;
     ls_digest_add(l->digest, values, block.count * sizeof *values);
-    for (size_t i = 0; i < block.count && block.first + i < l->out->infinite; i++)
-        if (!isfinite(values[i]))
-            l->out->infinite = block.first + i;
+    const size_t first = ls_first_not_finite(values, block.count);
+    if (first < block.count && block.first + first < l->out->infinite)
+        l->out->infinite = block.first + first;
     return compare_all(l, block, values);
 }
 

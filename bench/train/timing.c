@@ -14,23 +14,20 @@ static bool on_gpu(const ls_bench *bench)
     return ls_device_describe(bench->device)->name.kind == LS_DEVICE_GPU;
 }
 
-ls_status ls_bench_open(ls_device *device, ls_math math, ls_bench *out)
+ls_status ls_bench_open(ls_device *device, ls_math math, const ls_kernel_table *table,
+                        ls_bench *out)
 {
-    *out = (ls_bench){.device = device};
     void *stamps;
-    ls_status status = ls_queue_open(device, "bench", &out->queue);
-    if (!status)
-        status = ls_kernels_open(device, math, &out->kernels);
-    if (!status)
-        status = ls_device_allocate(device, LS_MEMORY_WORKSPACE, 2 * sizeof *out->stamps, &stamps);
-    if (!status)
-        out->stamps = stamps;
-    for (int i = 0; i < 2 && !status; i++)
-        status = out->kernels->table->stamp(
-            out->kernels, &(ls_stamp_args){.time_ns = &out->stamps[i]}, &out->stamp[i]);
-    if (status)
-        ls_bench_close(out);
-    return status;
+    *out = (ls_bench){.device = device};
+    LS_TRY(ls_queue_open(device, "bench", &out->queue));
+    LS_TRY(table ? table->open(device, &out->kernels)
+                 : ls_kernels_open(device, math, &out->kernels));
+    LS_TRY(ls_device_allocate(device, LS_MEMORY_WORKSPACE, 2 * sizeof *out->stamps, &stamps));
+    out->stamps = stamps;
+    for (int i = 0; i < 2; i++)
+        LS_TRY(out->kernels->table->stamp(
+            out->kernels, &(ls_stamp_args){.time_ns = &out->stamps[i]}, &out->stamp[i]));
+    return LS_OK;
 }
 
 void ls_bench_close(ls_bench *bench)
@@ -38,7 +35,9 @@ void ls_bench_close(ls_bench *bench)
     ls_queue_close(bench->queue);
     ls_op_free(bench->stamp[0]);
     ls_op_free(bench->stamp[1]);
-    ls_device_release(bench->device, bench->stamps);
+    ls_bench_release(bench);
+    if (bench->stamps)
+        ls_device_release(bench->device, bench->stamps);
     if (bench->kernels)
         bench->kernels->table->close(bench->kernels);
     *bench = (ls_bench){0};
@@ -120,13 +119,34 @@ ls_status ls_bench_time(ls_bench *bench, ls_op *const *ops, size_t count, int ro
     return status;
 }
 
+ls_status ls_bench_time_made(ls_bench *bench, ls_status made, ls_op **op, int rounds,
+                             ls_statistics *out)
+{
+    const ls_status status = made ? made : ls_bench_time(bench, op, 1, rounds, out);
+    ls_op_free(*op);
+    return status;
+}
+
+ls_status ls_bench_take(ls_bench *bench, size_t bytes, void **out)
+{
+    LS_TRY(ls_device_allocate(bench->device, LS_MEMORY_WORKSPACE, bytes, out));
+    bench->memory[bench->held++] = *out;
+    return LS_OK;
+}
+
+void ls_bench_release(ls_bench *bench)
+{
+    while (bench->held > 0)
+        ls_device_release(bench->device, bench->memory[--bench->held]);
+}
+
 ls_status ls_bench_floats(ls_bench *bench, size_t count, float **out)
 {
     void *memory;
     ls_auto float *host = NULL;
     LS_TRY(ls_allocate("bench", &host, count, sizeof *host));
     ls_random_fill(ls_random_stream(1, "bench"), 0, count, -0.5f, 0.5f, host);
-    LS_TRY(ls_device_allocate(bench->device, LS_MEMORY_WORKSPACE, count * sizeof *host, &memory));
+    LS_TRY(ls_bench_take(bench, count * sizeof *host, &memory));
     *out = memory;
     return ls_queue_write(bench->queue, memory, host, count * sizeof *host);
 }

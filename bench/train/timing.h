@@ -8,6 +8,8 @@
 #include "bench/statistics/statistics.h"
 #include "common/kernel/kernel.h"
 
+enum { LS_BENCH_MEMORY = 8 };
+
 /** A device's queue and kernels with a clock cell, for timing. */
 typedef struct ls_bench {
     ls_device *device;
@@ -15,11 +17,15 @@ typedef struct ls_bench {
     ls_kernels *kernels;
     uint64_t *stamps; /**< [2], device memory */
     ls_op *stamp[2];
-    int copies; /**< of the timed operations in a program */
+    void *memory[LS_BENCH_MEMORY]; /**< that the bench has given */
+    size_t held;                   /**< how many there are */
+    int copies;                    /**< of the timed operations in a program */
 } ls_bench;
 
-/** `math`: of the kernels. */
-ls_status ls_bench_open(ls_device *device, ls_math math, ls_bench *out);
+/** `math`: of the kernels; `table`: NULL means the device's own. Close it also after a failure; a
+ * zero-filled one is closed. */
+ls_status ls_bench_open(ls_device *device, ls_math math, const ls_kernel_table *table,
+                        ls_bench *out);
 void ls_bench_close(ls_bench *bench);
 
 /**
@@ -30,5 +36,13 @@ void ls_bench_close(ls_bench *bench);
 ls_status ls_bench_time(ls_bench *bench, ls_op *const *ops, size_t count, int rounds,
                         ls_statistics *out);
 
-/** Device memory of `count` floats, filled with small values that differ (no denormals). */
+/** As above, for an operation that was just made, if `made` is a success; frees it. */
+ls_status ls_bench_time_made(ls_bench *bench, ls_status made, ls_op **op, int rounds,
+                             ls_statistics *out);
+
+/** Device memory, freed by ls_bench_release, which frees all, or when the bench is closed. */
+ls_status ls_bench_take(ls_bench *bench, size_t bytes, void **out);
+void ls_bench_release(ls_bench *bench);
+
+/** As above, `count` floats, filled with small values that differ (no denormals). */
 ls_status ls_bench_floats(ls_bench *bench, size_t count, float **out);

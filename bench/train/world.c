@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { TAG_TEXT = 0x7465, LINE = 1024 };
+enum { TAG_BYTES = 0x7465, LINE = 1024 };
 
 /* What a rank contributes when all ranks agree. */
 typedef struct saying {
@@ -123,45 +123,40 @@ ls_status ls_world_differs(ls_comm *comm, uint64_t value, int *rank)
     return LS_OK;
 }
 
-/* Allocates, on rank 0, room for all texts, and copies its own. */
-static ls_status make_room(ls_comm *comm, const char *text, const uint64_t *bytes, char **texts)
-{
-    for (int r = 0; r < (comm ? comm->size : 1) && (!comm || comm->rank == 0); r++)
-        LS_TRY(ls_allocate("ranks", &texts[r], bytes[r], 1));
-    if (!comm || comm->rank == 0)
-        memcpy(texts[0], text, bytes[0]);
-    return LS_OK;
-}
-
-/* Rank 0 allocates memory for all texts before any rank sends: a text that was sent and not
- * received would later be received in place of another. */
-ls_status ls_world_gather(ls_comm *comm, ls_status ready, const char *text, char **texts)
+/* Rank 0 allocates memory for all before any rank sends: what was sent and not received would later
+ * be received in place of something else. */
+ls_status ls_world_gather(ls_comm *comm, ls_status ready, const void *own, size_t bytes, void *all)
 {
     const size_t ranks = comm ? (size_t)comm->size : 1;
-    const uint64_t length = text ? strlen(text) + 1 : 0;
-    ls_auto uint64_t *bytes = NULL;
-    ready = ls_status_first(ready, ls_allocate("ranks", &bytes, ranks, sizeof *bytes));
-    LS_TRY(ls_comm_bring(comm, ready, &length, sizeof length, bytes));
-    LS_TRY(ls_comm_agree(comm, make_room(comm, text, bytes, texts)));
-    if (comm && comm->rank > 0)
-        return comm->backend->send(comm, 0, TAG_TEXT, text, length);
-    for (int r = 1; r < (int)ranks; r++)
-        LS_TRY(comm->backend->receive(comm, r, TAG_TEXT, texts[r], bytes[r]));
+    const bool leads = !comm || comm->rank == 0;
+    char **out = all;
+    size_t sum = 0;
+    ls_auto size_t *sizes = NULL;
+    ready = ls_status_first(ready, ls_allocate("ranks", &sizes, ranks, sizeof *sizes));
+    LS_TRY(ls_comm_bring(comm, ready, &bytes, sizeof bytes, sizes));
+    for (size_t r = 0; r < ranks; r++)
+        sum += sizes[r];
+    LS_TRY(ls_comm_agree(comm, leads ? ls_allocate("ranks", out, sum, 1) : LS_OK));
+    if (!leads)
+        return bytes ? comm->backend->send(comm, 0, TAG_BYTES, own, bytes) : LS_OK;
+    if (bytes)
+        memcpy(*out, own, bytes);
+    for (size_t r = 1, at = bytes; r < ranks; at += sizes[r++])
+        if (sizes[r])
+            LS_TRY(comm->backend->receive(comm, (int)r, TAG_BYTES, *out + at, sizes[r]));
     return LS_OK;
 }
 
 ls_status ls_world_gather_json(ls_comm *comm, const json_t *value, json_t **out)
 {
-    const size_t ranks = comm ? (size_t)comm->size : 1;
-    ls_auto char **texts = calloc(ranks, sizeof *texts);
-    ls_auto char *text = value ? json_dumps(value, JSON_COMPACT) : NULL;
-    ls_status status = texts && text ? LS_OK : ls_fail_memory("ranks", ranks * sizeof *texts);
+    ls_auto char *text = value ? json_dumps(value, JSON_COMPACT) : NULL, *all = NULL;
+    const size_t bytes = text ? strlen(text) + 1 : 0;
+    const int ranks = comm ? comm->size : 1;
     *out = json_array();
-    status = ls_world_gather(comm, status, text, texts);
-    for (size_t r = 0; texts && r < ranks; r++) {
-        if (!status && texts[r] && json_array_append_new(*out, json_loads(texts[r], 0, NULL)))
-            status = ls_fail_memory("ranks", strlen(texts[r]));
-        free(texts[r]);
-    }
-    return status;
+    LS_TRY(ls_world_gather(comm, text ? LS_OK : ls_fail_memory("ranks", bytes), text, bytes, &all));
+    const char *next = all;
+    for (int r = 0; r < ranks && next; r++, next += strlen(next) + 1)
+        if (json_array_append_new(*out, json_loads(next, 0, NULL)))
+            return ls_fail_memory("ranks", strlen(next));
+    return LS_OK;
 }

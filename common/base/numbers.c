@@ -190,3 +190,18 @@ char *ls_format_bytes(double bytes, char text[32])
     snprintf(text, 32, i ? "%.1f %s" : "%.0f %s", bytes, names[i]);
     return text;
 }
+
+size_t ls_first_not_finite(const float *values, size_t count)
+{
+    const uint32_t magnitude = 0x7fffffff, infinite = 0x7f800000;
+    uint32_t any = 0;
+    for (size_t i = 0; i < count; i++) { /* vectorized: nearly always all are */
+        uint32_t bits;
+        memcpy(&bits, &values[i], sizeof bits);
+        any |= (bits & magnitude) >= infinite;
+    }
+    size_t first = any ? 0 : count;
+    while (first < count && isfinite(values[first]))
+        first++;
+    return first;
+}

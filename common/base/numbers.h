@@ -43,3 +43,6 @@ bool ls_parse_bandwidth(const char *text, double *out_bytes_per_s);
 
 /** Writes a byte size for people: "1.5 MiB". `text` holds at least 32 bytes; returns it. */
 char *ls_format_bytes(double bytes, char text[32]);
+
+/** The first of `count` values that is not finite; `count` if all are. */
+size_t ls_first_not_finite(const float *values, size_t count);

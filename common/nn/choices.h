@@ -19,6 +19,7 @@ typedef struct ls_node_choices {
     void *kept;   /**< [kept_bytes] positions of maxima; NULL without maxima */
     size_t kept_bytes;
     double *value[2]; /**< [elements of `rows`] output, gradient times divisor; NULL if not noted */
+    uint64_t wrong[2]; /**< elements of these that differed by more than `tolerance` */
 } ls_node_choices;
 
 /** Zero it before use; after it, ls_choices_close. */
@@ -26,6 +27,7 @@ typedef struct ls_choices {
     int nodes;             /**< of the graph; 0 until a net has noted its choices */
     ls_node_choices *node; /**< [nodes]; count is 0 where a layer chooses nothing */
     int64_t rows;          /**< whose values are taken over, too; 0 means none */
+    double tolerance;      /**< of an element, over its magnitude and its node's root mean square */
     double distance;       /**< largest relative distance of a node's values, before that */
     char worst[64];        /**< where it is */
 } ls_choices;

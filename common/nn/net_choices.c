@@ -177,16 +177,23 @@ static void take_values(const values_op *v, size_t count)
     const ls_net_options *o = &v->net->options;
     const double *noted = o->choices->node[v->node].value[v->gradient];
     const double divisor = v->gradient ? (double)o->divisor : 1;
+    uint64_t wrong = 0;
     double squares = 0, size = 0;
+    for (size_t i = 0; i < count && noted; i++) {
+        const double own = stored(v->memory, v->bytes, i);
+        size += isfinite(own) ? own * own : 0;
+    }
+    const double rms = sqrt(size / fmax((double)count, 1));
     for (size_t i = 0; i < count && noted; i++) {
         const double given = noted[i] / divisor, own = stored(v->memory, v->bytes, i);
         squares += isfinite(given) || isfinite(own) ? (given - own) * (given - own) : 0;
-        size += isfinite(own) ? own * own : 0;
+        wrong += !(fabs(given - own) <= o->choices->tolerance * (fabs(own) + rms));
         if (v->bytes == sizeof(float))
             ((float *)v->memory)[i] = (float)given;
         else
             ((double *)v->memory)[i] = given;
     }
+    o->choices->node[v->node].wrong[v->gradient] = wrong;
     const double distance = sqrt(size > 0 ? squares / size : squares);
     if (distance <= o->choices->distance)
         return;

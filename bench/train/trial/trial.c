@@ -36,7 +36,8 @@ ls_status ls_trial_open(ls_workplace *workplace, const ls_plan_of_case *plan, ls
                       .profile = ls_profile_begin(),
                       .chunk = 1,
                       .fresh = true};
-    ls_status status = ls_session_open_delayed(workplace, plan, &out->session);
+    ls_status status =
+        ls_session_open(workplace, plan, (ls_opening){.delayed = true}, &out->session);
     if (!status)
         status = expect(out, (uint64_t)plan->timed);
     if (!status)

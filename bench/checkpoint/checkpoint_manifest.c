@@ -72,14 +72,13 @@ static ls_status describe_tensors(const ls_checkpoint_writing *w, const sorted *
         for (size_t v = 0; v < w->variables->count; v++) {
             const ls_variable *variable = &w->variables->items[v];
             json_t *shape = json_array(), *parts = json_array();
-            ls_digest *digest;
+            ls_closing(ls_digest_close) ls_digest *digest = NULL;
             char text[33], name[LS_TENSOR_NAME];
             for (int i = 0; i < variable->rank; i++)
                 json_array_append_new(shape, json_integer(variable->shape[i]));
             LS_TRY(ls_digest_open(&digest));
             add_variable(w, a, v, order, &next, digest, parts);
             ls_digest_text(digest, text);
-            ls_digest_close(digest);
             ls_checkpoint_tensor(w, a, &(ls_state_part){.variable = v, .count = variable->count},
                                  name);
             json_object_set_new(
@@ -94,19 +93,17 @@ static ls_status describe_tensors(const ls_checkpoint_writing *w, const sorted *
 static ls_status digest_parameters(const ls_checkpoint_writing *w, const sorted *order,
                                    char text[33])
 {
-    ls_digest *digest;
+    ls_closing(ls_digest_close) ls_digest *digest = NULL;
     ls_auto size_t *names = NULL;
     LS_TRY(ls_variables_by_name(w->variables, &names));
-    ls_status status = ls_digest_open(&digest);
-    for (size_t n = 0; n < w->variables->count && !status; n++) {
+    LS_TRY(ls_digest_open(&digest));
+    for (size_t n = 0; n < w->variables->count; n++) {
         size_t next = 0;
         while (next < w->parts.count && order[next].variable < names[n])
             next++;
         add_variable(w, 0, names[n], order, &next, digest, NULL);
     }
-    LS_TRY(status);
     ls_digest_text(digest, text);
-    ls_digest_close(digest);
     return LS_OK;
 }
 

@@ -192,18 +192,15 @@ static bool is_assigned(const reading *r, size_t number)
 static ls_status digest_bytes(const reading *r, const ls_raw_file *raw, char text[33])
 {
     const size_t most = LS_STATE_BLOCK * sizeof *r->block;
-    ls_digest *digest;
+    ls_closing(ls_digest_close) ls_digest *digest = NULL;
     LS_TRY(ls_digest_open(&digest));
-    ls_status status = LS_OK;
-    for (size_t at = 0; at < raw->size && !status; at += most) {
+    for (size_t at = 0; at < raw->size; at += most) {
         const size_t count = raw->size - at < most ? raw->size - at : most;
-        status = ls_raw_read_at(raw, at, r->block, count);
-        if (!status)
-            ls_digest_add(digest, r->block, count);
+        LS_TRY(ls_raw_read_at(raw, at, r->block, count));
+        ls_digest_add(digest, r->block, count);
     }
     ls_digest_text(digest, text);
-    ls_digest_close(digest);
-    return status;
+    return LS_OK;
 }
 
 /* A file has the size and the digest that the manifest says. */
@@ -326,13 +323,12 @@ static ls_status digest_part(const reading *r, const part *p, ls_digest *digest)
 /* Adds the parts of a tensor from number `first` on; *end: behind them. */
 static ls_status digest_tensor(const reading *r, size_t first, ls_digest *digest, size_t *end)
 {
-    ls_status status = LS_OK;
-    for (*end = first; *end < r->count && !status; ++*end) {
+    for (*end = first; *end < r->count; ++*end) {
         if (strcmp(r->parts[*end].tensor, r->parts[first].tensor) != 0)
             break;
-        status = digest_part(r, &r->parts[*end], digest);
+        LS_TRY(digest_part(r, &r->parts[*end], digest));
     }
-    return status;
+    return LS_OK;
 }
 
 /* The first part that ends behind an element of the model in an array; r->count: none. */
@@ -351,7 +347,7 @@ static size_t part_behind(const reading *r, int array, size_t element)
     return low;
 }
 
-static ls_status check_text(const reading *r, ls_digest *digest, const json_t *wanted,
+static ls_status check_text(const reading *r, const ls_digest *digest, const json_t *wanted,
                             const char *tensor, const char *why)
 {
     char text[33];
@@ -371,15 +367,12 @@ static ls_status check_tensors(const reading *r)
             end++;
         if (!is_assigned(r, number++))
             continue;
-        ls_digest *digest;
+        ls_closing(ls_digest_close) ls_digest *digest = NULL;
         LS_TRY(ls_digest_open(&digest));
-        ls_status status = digest_tensor(r, i, digest, &end);
-        if (!status)
-            status = check_text(
-                r, digest, json_object_get(tensors, name), name,
-                "the digest of this tensor's elements differs from the one in the manifest");
-        ls_digest_close(digest);
-        LS_TRY(status);
+        LS_TRY(digest_tensor(r, i, digest, &end));
+        LS_TRY(check_text(
+            r, digest, json_object_get(tensors, name), name,
+            "the digest of this tensor's elements differs from the one in the manifest"));
     }
     return LS_OK;
 }
@@ -387,21 +380,18 @@ static ls_status check_tensors(const reading *r)
 /* The digest of a row: of all parameters, by their variables' names. */
 static ls_status check_parameters(const reading *r)
 {
-    ls_digest *digest;
+    ls_closing(ls_digest_close) ls_digest *digest = NULL;
     ls_auto size_t *names = NULL;
     size_t end;
     LS_TRY(ls_variables_by_name(r->variables, &names));
-    ls_status status = ls_digest_open(&digest);
-    for (size_t n = 0; n < r->variables->count && !status; n++) {
+    LS_TRY(ls_digest_open(&digest));
+    for (size_t n = 0; n < r->variables->count; n++) {
         const ls_variable *v = &r->variables->items[names[n]];
         if (v->count)
-            status = digest_tensor(r, part_behind(r, LS_VALUES, v->offset), digest, &end);
+            LS_TRY(digest_tensor(r, part_behind(r, LS_VALUES, v->offset), digest, &end));
     }
-    LS_TRY(status);
-    status = check_text(r, digest, r->checkpoint->manifest, NULL,
-                        "the digest of the parameters differs from the one in the manifest");
-    ls_digest_close(digest);
-    return status;
+    return check_text(r, digest, r->checkpoint->manifest, NULL,
+                      "the digest of the parameters differs from the one in the manifest");
 }
 
 ls_status ls_checkpoint_read(const ls_checkpoint_files *r, ls_values array, ls_range range,

@@ -177,17 +177,16 @@ static ls_status put_array(const ls_checkpoint_writing *w, const ls_shard *s, in
 
 static ls_status write_shard(const ls_checkpoint_writing *w, ls_shard *s)
 {
-    ls_digest *digest;
+    ls_closing(ls_digest_close) ls_digest *digest = NULL;
     s->fd = open(s->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (s->fd < 0)
         return ls_checkpoint_refuse(s->path, errno);
     LS_TRY(ls_digest_open(&digest));
-    ls_status status = put(s, s->header, s->header_bytes, digest);
-    for (int a = 0; a < w->array_count && !status; a++)
-        status = put_array(w, s, a, digest);
+    LS_TRY(put(s, s->header, s->header_bytes, digest));
+    for (int a = 0; a < w->array_count; a++)
+        LS_TRY(put_array(w, s, a, digest));
     ls_digest_text(digest, s->digest);
-    ls_digest_close(digest);
-    return status;
+    return LS_OK;
 }
 
 static ls_status flush_shards(ls_checkpoint_writing *w)

@@ -62,7 +62,7 @@ static ls_status count_devices(const ls_request *request, size_t *count)
 static ls_status expand(const ls_request_parsing *parsing, ls_option_set *set, const char *name)
 {
     const ls_option *option = ls_option_find_in(name, strlen(name), set->command);
-    ls_option_given *given = &set->given[option - ls_option_table(&(size_t){0})];
+    ls_option_given *given = &set->given[option - ls_option_table()];
     const ls_option_given old = *given;
     bool any = false;
     for (size_t v = 0; v < old.count; v++)
@@ -105,8 +105,7 @@ static ls_status expand_set(const ls_request_parsing *parsing, ls_option_set *se
 static const ls_option_set *set_with(const ls_request_parsing *parsing,
                                      const ls_experiment_part *part, size_t index)
 {
-    size_t count;
-    const char *name = ls_option_table(&count)[index].name;
+    const char *name = ls_option_table()[index].name;
     const char *other = strcmp(name, "steps") == 0    ? "epochs"
                         : strcmp(name, "epochs") == 0 ? "steps"
                                                       : NULL;
@@ -120,10 +119,9 @@ static const ls_option_set *set_with(const ls_request_parsing *parsing,
 static ls_status refuse_many(const ls_request_parsing *parsing, const ls_experiment_part *part,
                              const ls_setting *setting)
 {
-    size_t count;
     double product = 1; /* as if each case had every option */
-    const ls_option *table = ls_option_table(&count);
-    for (size_t i = 0; i < count; i++) {
+    const ls_option *table = ls_option_table();
+    for (size_t i = 0; table[i].name; i++) {
         const ls_option_set *set = table[i].sweeps ? set_with(parsing, part, i) : NULL;
         product *= set ? (double)set->given[i].count : 1;
     }
@@ -137,8 +135,8 @@ static ls_status refuse_many(const ls_request_parsing *parsing, const ls_experim
 static ls_status sweep(const ls_request_parsing *parsing, const ls_experiment_part *part,
                        size_t index, case_list *list)
 {
-    size_t count, used = 0;
-    const ls_option *option = &ls_option_table(&count)[index];
+    size_t used = 0;
+    const ls_option *option = &ls_option_table()[index];
     const ls_option_set *set = set_with(parsing, part, index);
     const ls_option_given *given = &set->given[index];
     ls_setting setting = ls_parsing_setting(parsing, set, option->name);
@@ -168,9 +166,8 @@ static ls_status sweep(const ls_request_parsing *parsing, const ls_experiment_pa
 static ls_status check_concerned(const ls_request_parsing *parsing, const ls_option_set *set,
                                  const ls_case *cases, size_t case_count)
 {
-    size_t count;
-    const ls_option *table = ls_option_table(&count);
-    for (size_t i = 0; i < count; i++) {
+    const ls_option *table = ls_option_table();
+    for (size_t i = 0; table[i].name; i++) {
         char concerned[256];
         if (set->given[i].count == 0)
             continue;
@@ -200,13 +197,12 @@ static ls_status check_steps(const ls_request_parsing *parsing, const ls_option_
 static ls_status add_product(const ls_request_parsing *parsing, const ls_experiment_part *part,
                              const ls_case *first)
 {
-    size_t count;
-    const ls_option *table = ls_option_table(&count);
+    const ls_option *table = ls_option_table();
     ls_request *request = parsing->request;
     ls_closing(free_list) case_list list = {NULL, 1};
     LS_TRY(ls_allocate("cases", &list.items, 1, sizeof *list.items));
     memcpy(list.items, first, sizeof *first); /* including padding */
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; table[i].name; i++)
         if (table[i].sweeps && set_with(parsing, part, i))
             LS_TRY(sweep(parsing, part, i, &list));
     const size_t scaling = (size_t)(ls_option_find("scaling", strlen("scaling")) - table);
@@ -253,10 +249,9 @@ static ls_status has_value(const ls_request_parsing *parsing, const ls_option *o
 static ls_status matches(const ls_request_parsing *parsing, const ls_experiment_part *part,
                          const ls_case *one, bool *out)
 {
-    size_t count;
-    const ls_option *table = ls_option_table(&count);
+    const ls_option *table = ls_option_table();
     *out = true;
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; table[i].name; i++) {
         const ls_option_given *given = &part->set.given[i];
         bool any = given->count == 0, has;
         for (size_t v = 0; v < given->count; v++) {
@@ -299,7 +294,7 @@ static ls_status add_spellings(const ls_request_parsing *parsing, size_t index, 
                                char *text, size_t size)
 {
     const ls_experiment_parts *parts = &parsing->plan->cases;
-    const ls_option *option = &ls_option_table(&(size_t){0})[index];
+    const ls_option *option = &ls_option_table()[index];
     const ls_option_value *found[8];
     size_t count = 0, known;
     for (size_t p = 0; p <= parts->count; p++) {
@@ -324,11 +319,10 @@ static ls_status add_spellings(const ls_request_parsing *parsing, size_t index, 
 static ls_status report_repeated(const ls_request_parsing *parsing, const ls_case *one,
                                  size_t times)
 {
-    size_t count;
     char text[1024];
-    const ls_option *table = ls_option_table(&count);
+    const ls_option *table = ls_option_table();
     snprintf(text, sizeof text, "%s, --strategy %s", one->model, one->strategy->name);
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; table[i].name; i++)
         if (table[i].sweeps && strcmp(table[i].name, "model") != 0 &&
             strcmp(table[i].name, "strategy") != 0)
             LS_TRY(add_spellings(parsing, i, one, text, sizeof text));

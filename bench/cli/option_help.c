@@ -72,9 +72,8 @@ const char *ls_option_lacked(const ls_option *option, unsigned command)
 
 const ls_option *ls_option_find_in(const char *name, size_t length, unsigned command)
 {
-    size_t count;
-    const ls_option *options = ls_option_table(&count), *found = NULL;
-    for (size_t i = 0; i < count && !(found && found->commands & command); i++)
+    const ls_option *options = ls_option_table(), *found = NULL;
+    for (size_t i = 0; options[i].name && !(found && found->commands & command); i++)
         if (strlen(options[i].name) == length && memcmp(options[i].name, name, length) == 0 &&
             (!found || options[i].commands & command))
             found = &options[i];
@@ -96,16 +95,13 @@ enum { NAME_CAPACITY = 64 };
 /* Name of option i if the command (context) has it. */
 static const char *option_name(size_t index, const void *context)
 {
-    size_t count;
-    const ls_option *table = ls_option_table(&count);
+    const ls_option *table = ls_option_table();
     return ls_option_is_of(&table[index], *(const unsigned *)context) ? table[index].name : NULL;
 }
 
 static ls_status refuse_unknown(const char *name, unsigned command, const char *origin)
 {
-    size_t count;
-    ls_option_table(&count);
-    const char *nearest = ls_nearest_name(name, option_name, count, &command);
+    const char *nearest = ls_nearest_name(name, option_name, LS_OPTIONS_MOST, &command);
     bool short_of = nearest && strncmp(nearest, name, strlen(name)) == 0;
     const char *dashes = origin ? "" : "--";
     char where[NAME_CAPACITY + 8], hint[NAME_CAPACITY + 32] = "";
@@ -183,11 +179,10 @@ void ls_option_help(FILE *stream, unsigned command)
         [LS_HELP_PLANS] = "Plans",
         [LS_HELP_OUTPUT] = "Output",
     };
-    size_t count;
-    const ls_option *table = ls_option_table(&count);
+    const ls_option *table = ls_option_table();
     for (int group = 0; group < LS_HELP_GROUPS; group++) {
         bool any = false;
-        for (size_t i = 0; i < count; i++) {
+        for (size_t i = 0; table[i].name; i++) {
             if (!ls_option_is_of(&table[i], command) || (int)table[i].group != group)
                 continue;
             if (!any)

@@ -15,19 +15,15 @@
 
 ls_status ls_option_set_open(unsigned command, ls_option_set *out)
 {
-    size_t count;
-    ls_option_table(&count);
     ls_option_set set = {.command = command};
-    LS_TRY(ls_allocate("options", &set.given, count, sizeof *set.given));
+    LS_TRY(ls_allocate("options", &set.given, LS_OPTIONS_MOST, sizeof *set.given));
     *out = set;
     return LS_OK;
 }
 
 void ls_option_set_close(ls_option_set *set)
 {
-    size_t count;
-    ls_option_table(&count);
-    for (size_t i = 0; set->given && i < count; i++) {
+    for (size_t i = 0; set->given && i < LS_OPTIONS_MOST; i++) {
         for (size_t k = 0; k < set->given[i].count; k++) {
             free(set->given[i].values[k].text);
             free(set->given[i].values[k].origin);
@@ -43,8 +39,7 @@ void ls_option_set_close(ls_option_set *set)
 
 static ls_option_given *given_of(const ls_option_set *set, const ls_option *option)
 {
-    size_t count;
-    return &set->given[option - ls_option_table(&count)];
+    return &set->given[option - ls_option_table()];
 }
 
 const ls_option_given *ls_option_set_find(const ls_option_set *set, const char *name)

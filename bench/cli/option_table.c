@@ -383,16 +383,14 @@ static const ls_option general[] = {
 
 /* ---- Declared options ----------------------------------------------------------------------- */
 
-enum { CAPACITY = 160 };
-
 /* All options: created before the first lookup, and never changed. */
-static ls_option table[CAPACITY];
+static ls_option table[LS_OPTIONS_MOST];
 static size_t table_count;
 static once_flag table_made = ONCE_FLAG_INIT;
 
 static void append(const ls_option *option)
 {
-    if (table_count == CAPACITY)
+    if (table_count + 1 == LS_OPTIONS_MOST)
         abort();
     table[table_count++] = *option;
 }
@@ -448,10 +446,9 @@ static void make_table(void)
             append(&general[i]);
 }
 
-const ls_option *ls_option_table(size_t *count)
+const ls_option *ls_option_table(void)
 {
     call_once(&table_made, make_table);
-    *count = table_count;
     return table;
 }
 

@@ -22,8 +22,10 @@
 /** Options of `predict`, `advise`, `regress`, `report` alone; the last one has no name. */
 extern const ls_option ls_other_options[];
 
-/** The table. */
-const ls_option *ls_option_table(size_t *count);
+enum { LS_OPTIONS_MOST = 160 };
+
+/** The table, [LS_OPTIONS_MOST]; an entry without a name ends it. */
+const ls_option *ls_option_table(void);
 
 /** Whether the case has the option. */
 bool ls_option_applies(const ls_option *option, const ls_case *one);

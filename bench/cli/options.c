@@ -22,9 +22,8 @@
  */
 static void set_defaults(ls_request *request, unsigned command)
 {
-    size_t count;
-    const ls_option *table = ls_option_table(&count);
-    for (size_t i = 0; i < count; i++) {
+    const ls_option *table = ls_option_table();
+    for (size_t i = 0; table[i].name; i++) {
         ls_setting setting = {.option = &table[i],
                               .text = table[i].fallback,
                               .processes = request->processes,
@@ -67,11 +66,10 @@ static ls_status default_request(unsigned command, const ls_processes *processes
 
 void ls_request_free(ls_request *request)
 {
-    size_t count;
-    const ls_option *table = ls_option_table(&count);
+    const ls_option *table = ls_option_table();
     if (!request)
         return;
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; table[i].name; i++)
         if (!table[i].sweeps && ls_option_is_text(&table[i]))
             free(*(char **)((char *)request + table[i].offset));
     if (request->given)
@@ -168,12 +166,11 @@ static void tell_replaced(const ls_request_parsing *parsing)
 
 static ls_status build_request(ls_request_parsing *parsing)
 {
-    size_t count;
-    const ls_option *table = ls_option_table(&count);
+    const ls_option *table = ls_option_table();
     const char *path = ls_option_set_text(parsing->set, "plan", NULL);
     if (path)
         LS_TRY(ls_experiment_read(path, parsing->set, parsing->plan));
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; table[i].name; i++) {
         const ls_option_given *given = &parsing->set->given[i];
         ls_setting setting = ls_parsing_setting(parsing, parsing->set, table[i].name);
         if (!given->count || table[i].sweeps)
@@ -195,9 +192,8 @@ static ls_status build_request(ls_request_parsing *parsing)
 /* Adds the fields of `case` of options with more than `most` values. */
 static void add_swept(json_t *out, const ls_option_set *set, size_t most)
 {
-    size_t count;
-    const ls_option *table = ls_option_table(&count);
-    for (size_t i = 0; i < count && set && set->given; i++) {
+    const ls_option *table = ls_option_table();
+    for (size_t i = 0; table[i].name && set && set->given; i++) {
         char field[64];
         if (set->given[i].count > most)
             json_object_set_new(out, ls_declared_field(table[i].name, field), json_true());

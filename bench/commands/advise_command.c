@@ -53,8 +53,8 @@ static ls_status check_options(const ls_request *request)
 static ls_status write_run_line(const ls_request *request, const ls_predictor *p,
                                 const ls_advised *one, char **out)
 {
-    size_t count, size;
-    const ls_option *table = ls_option_table(&count);
+    size_t size;
+    const ls_option *table = ls_option_table();
     const ls_platform *platform = &p->platform;
     ls_case printed = one->config;
     FILE *line = open_memstream(out, &size);
@@ -65,7 +65,7 @@ static ls_status write_run_line(const ls_request *request, const ls_predictor *p
     fprintf(line, "lockstep run --strategy %s", one->config.strategy->name);
     if (*one->options)
         fprintf(line, " %s", one->options);
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; table[i].name; i++) {
         const ls_option_given *given = &request->given->given[i];
         if (!given->count || !table[i].sweeps || !(table[i].commands & LS_FOR_RUN) ||
             strcmp(table[i].name, "strategy") == 0 || strcmp(table[i].name, "steps") == 0 ||

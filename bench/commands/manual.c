@@ -55,8 +55,8 @@ bool ls_manual_print(FILE *stream, const char *kind, const ls_command *commands,
     } files[] = {{"--man", ls_template_manual, LS_ESCAPE_TROFF},
                  {"--bash", ls_template_completion_bash, LS_ESCAPE_LINE},
                  {"--zsh", ls_template_completion_zsh, LS_ESCAPE_ZSH}};
-    size_t options, f = 0;
-    const ls_option *table = ls_option_table(&options);
+    size_t f = 0;
+    const ls_option *table = ls_option_table();
     while (f < 3 && strcmp(kind, files[f].kind) != 0)
         f++;
     if (f == 3)
@@ -64,11 +64,11 @@ bool ls_manual_print(FILE *stream, const char *kind, const ls_command *commands,
     json_t *all = json_array(), *list = json_array();
     json_auto_t *values =
         json_pack("{s:s,s:o,s:o}", "version", LS_VERSION, "commands", list, "options", all);
-    for (size_t i = 0; i < options; i++)
+    for (size_t i = 0; table[i].name; i++)
         json_array_append_new(all, json_of(&table[i], commands, count));
     for (size_t i = 0; i < count; i++) {
         json_t *own = json_array();
-        for (size_t k = 0; k < options; k++)
+        for (size_t k = 0; table[k].name; k++)
             if (ls_option_is_of(&table[k], commands[i].options))
                 json_array_append(own, json_array_get(all, k));
         json_array_append_new(list, json_pack("{s:s,s:s,s:s,s:o}", "name", commands[i].name,

@@ -12,19 +12,16 @@
 #include "bench/predict/measured.h"
 #include "bench/predict/predict.h"
 #include "bench/predict/validated.h"
+#include "bench/regress/child.h"
 #include "bench/row/row.h"
 #include "bench/rows/put.h"
 #include "bench/train/interrupt.h"
 #include "common/base/grow.h"
 #include "common/base/whole_file.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 /** The state of the command. */
 typedef struct prediction {
@@ -61,9 +58,8 @@ typedef struct prediction {
 /* Keys of a plan; of the command line none is left. */
 static ls_status check_plan(const ls_option_set *given)
 {
-    size_t count;
-    const ls_option *table = ls_option_table(&count);
-    for (size_t i = 0; i < count; i++) {
+    const ls_option *table = ls_option_table();
+    for (size_t i = 0; table[i].name; i++) {
         const ls_option_given *option = &given->given[i];
         const char *why = option->count ? ls_option_lacked(&table[i], given->command) : NULL;
         if (why)
@@ -192,30 +188,19 @@ static ls_status open_plans(prediction *p)
 /* Runs the plan of --validate, so that its rows are in the results. */
 static ls_status run_plan(const prediction *p)
 {
-    char path[4096];
-    const ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
     const char *plan = ls_option_set_text(p->request->given, "plan", NULL);
     const char *const arguments[] = {
-        path,       "run",   "--plan",  plan, "--results", p->request->results,
-        "--format", "jsonl", "--quiet", NULL};
-    path[length > 0 ? length : 0] = 0;
-    fflush(NULL);
-    const pid_t child = length > 0 ? fork() : -1;
-    if (child == 0) {
-        const int nowhere = open("/dev/null", O_WRONLY);
-        dup2(nowhere, STDOUT_FILENO);
-        execv(path, (char *const *)(size_t)arguments);
-        _exit(127);
-    }
-    int status = -1;
-    while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR) {
-    }
-    if (child > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0)
-        return LS_OK;
-    return ls_fail(LS_CODE_MISSING, "option --validate", plan,
-                   "this plan was not measured, since lockstep run --plan ended with status %d; "
-                   "run that command alone to see why",
-                   child > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : -1);
+        "/proc/self/exe",    "run",      "--plan", plan,      "--results",
+        p->request->results, "--format", "jsonl",  "--quiet", NULL};
+    ls_closing(ls_child_free) ls_child child = {0};
+    ls_interrupt_install(); /* a signal ends the child, too */
+    LS_TRY(ls_child_run((char *const *)(size_t)arguments, UINT64_MAX / 4, &child));
+    return child.code == 0
+               ? LS_OK
+               : ls_fail(LS_CODE_MISSING, "option --validate", plan,
+                         "this plan was not measured, since lockstep run --plan ended with status "
+                         "%d; run that command alone to see why",
+                         child.code);
 }
 
 /* Rows so far, measured and predicted, say how far predictions are to be trusted; --validate

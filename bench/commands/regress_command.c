@@ -144,8 +144,7 @@ static bool plan_mentions(const char *path, const char *word)
 static ls_status collect_options(const ls_option_set *set, ls_regress_task *task)
 {
     static const char *const unfit[] = {"dry-run", "print-step", "resume", "columns", "save"};
-    size_t count;
-    const ls_option *table = ls_option_table(&count);
+    const ls_option *table = ls_option_table();
     for (size_t i = 0; i < sizeof unfit / sizeof *unfit; i++) {
         char dashed[32];
         snprintf(dashed, sizeof dashed, "--%s", unfit[i]);
@@ -153,8 +152,8 @@ static ls_status collect_options(const ls_option_set *set, ls_regress_task *task
             return ls_fail(LS_CODE_USAGE, "option", dashed,
                            "leaves nothing to compare; remove this option");
     }
-    LS_TRY(ls_allocate("options", &task->options, count + 1, sizeof *task->options));
-    for (size_t i = 0; i < count; i++) {
+    LS_TRY(ls_allocate("options", &task->options, LS_OPTIONS_MOST, sizeof *task->options));
+    for (size_t i = 0; table[i].name; i++) {
         if (set->given[i].count == 0 || (table[i].commands & LS_FOR_REGRESS))
             continue;
         char *text = join_values(&table[i], &set->given[i]);

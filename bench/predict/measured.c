@@ -25,9 +25,8 @@ static const char *const left_out[] = {
 /* Sets the case's options, in the order of the table. The case may borrow what `texts` keeps. */
 static ls_status set_options(const json_t *row, ls_option_set *texts, ls_case *one)
 {
-    size_t count;
-    const ls_option *table = ls_option_table(&count);
-    for (size_t i = 0; i < count; i++) {
+    const ls_option *table = ls_option_table();
+    for (size_t i = 0; table[i].name; i++) {
         if (!table[i].sweeps || ls_name_is_among(table[i].name, left_out) ||
             !ls_option_applies(&table[i], one))
             continue;

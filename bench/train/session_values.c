@@ -132,19 +132,15 @@ static ls_status look(void *context, ls_range block, const float *values)
 ls_status ls_session_look(ls_session *session, ls_session_found *out)
 {
     ls_auto float *other = NULL;
+    ls_closing(ls_digest_close) ls_digest *digest = NULL;
     *out = (ls_session_found){.infinite = SIZE_MAX};
     ls_status status = ls_allocate("values", &other, LS_STATE_BLOCK, sizeof *other);
-    looking l = {.session = session, .out = out, .other = other};
-    if (!status)
-        status = ls_digest_open(&l.digest);
-    status = ls_world_agree(session->job.ranks.comm, status);
-    if (!status)
-        status = ls_session_each(session, LS_VALUES, true, look, &l);
-    if (!status)
-        ls_digest_text(l.digest, out->digest);
-    if (l.digest)
-        ls_digest_close(l.digest);
-    return status;
+    status = status ? status : ls_digest_open(&digest);
+    LS_TRY(ls_world_agree(session->job.ranks.comm, status));
+    looking l = {.session = session, .out = out, .digest = digest, .other = other};
+    LS_TRY(ls_session_each(session, LS_VALUES, true, look, &l));
+    ls_digest_text(digest, out->digest);
+    return LS_OK;
 }
 
 /* ---- A file of parameters -------------------------------------------------------------------- */

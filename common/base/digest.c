@@ -32,9 +32,9 @@ void ls_digest_text(const ls_digest *digest, char text[33])
              (unsigned long long)hash.low64);
 }
 
-void ls_digest_close(ls_digest *digest)
+void ls_digest_close(ls_digest **digest)
 {
-    XXH3_freeState(digest);
+    XXH3_freeState(*digest);
 }
 
 const char *ls_digest_version(char text[32])

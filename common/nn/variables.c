@@ -363,18 +363,15 @@ ls_status ls_variables_by_name(const ls_variables *variables, size_t **out)
 
 ls_status ls_variables_digest(const ls_variables *variables, const float *values, char text[33])
 {
-    ls_digest *digest;
-    size_t *order;
+    ls_closing(ls_digest_close) ls_digest *digest = NULL;
+    ls_auto size_t *order = NULL;
     LS_TRY(ls_variables_by_name(variables, &order));
-    ls_status status = ls_digest_open(&digest);
-    for (size_t n = 0; n < variables->count && !status; n++) {
+    LS_TRY(ls_digest_open(&digest));
+    for (size_t n = 0; n < variables->count; n++) {
         const ls_variable *v = &variables->items[order[n]];
         ls_digest_add(digest, values + v->offset, v->count * sizeof *values);
     }
-    free(order);
-    LS_TRY(status);
     ls_digest_text(digest, text);
-    ls_digest_close(digest);
     return LS_OK;
 }
 

@@ -20,8 +20,8 @@ ls_status ls_session_single(const ls_plan_of_case *plan, const ls_job *job, ls_r
 typedef struct ls_opening {
     ls_session_opener judge; /**< on the first device alone; heeds signals (ls_session_heed) */
     bool delayed;            /**< with the delay of --inject, which the gate leaves out */
-    bool counted; /**< memory is only counted, on CPU devices: a step can be looked at, not run */
-    bool renewed; /**< the caller sets the values */
+    bool counted;            /**< memory is only counted, and no step can run */
+    bool renewed;            /**< the caller sets the values */
 } ls_opening;
 
 /** A strategy at work on opened devices. */

@@ -13,7 +13,7 @@ WITH k AS (
   FROM read WHERE ok AND rate > 0)
 SELECT 0, at, NULL FROM k WHERE key = (SELECT key FROM k GROUP BY key
   ORDER BY count(DISTINCT iif(is_candidate, strategy, NULL)) DESC, count(*) DESC, min(at) LIMIT 1);
-INSERT INTO naming VALUES ('{{against}}');
+INSERT INTO naming VALUES (nullif('{{against}}', 'case.strategy'));
 INSERT INTO told
 SELECT p.place, pool || '|' || CASE way WHEN 0 THEN '' WHEN 1 THEN 'samples trained / time'
     ELSE 'speed-up over single in each group''s own turns' END,
@@ -37,9 +37,9 @@ SELECT dense_rank() OVER (ORDER BY apart, "case.model", "case.batch_global", "ca
 FROM read WHERE ok AND rate > 0 AND '{{against}}' != '';
 INSERT INTO naming VALUES ('{{against}}');
 INSERT INTO told
-SELECT place, 'pair', name || printf(' on %g (%s, global batch %.0f', trainers, "case.model", "case.batch_global")
+SELECT place, 'pair', ltrim(name || printf(' on %g (%s, global batch %.0f', trainers, "case.model", "case.batch_global")
     || iif(several AND machines = 1, coalesce(', on ' || nullif(first_value(origin) OVER (PARTITION BY list ORDER BY place), ''),
-      ''), '') || ')', s.value, 0, 0, 0
+      ''), '') || ')'), s.value, 0, 0, 0
 FROM named JOIN s ON place = named.number
   JOIN (SELECT list, count(DISTINCT machine) AS machines FROM asked JOIN read ON at = number GROUP BY list) USING (list),
   (SELECT count(DISTINCT machine) > 1 AS several FROM asked JOIN read ON at = number);
@@ -294,10 +294,19 @@ FROM plan_row AS r, (SELECT coalesce(max(processes), 1) AS most FROM plan_row WH
 -- repeated
 SELECT place FROM plan WHERE kind = 'case' ORDER BY place;
 
+-- commands: what runs the plan in the report's folder and compares both, with a label that no row has: "again-2"
+WITH labels (n, label) AS (
+  SELECT 1, 'again' UNION ALL SELECT n + 1, 'again-' || (n + 1) FROM labels WHERE label IN (SELECT s.label FROM s)),
+named AS (SELECT label FROM labels ORDER BY n DESC LIMIT 1)
+SELECT coalesce((SELECT 'mpirun -n ' || most || ' ' FROM plan WHERE most > 1), '') ||
+  printf('lockstep run --plan report.yaml --label %s --results %s.db', label, label) AS command FROM named
+UNION ALL SELECT printf('lockstep report --results rows.jsonl --results %s.db --against label --out %s', label, label)
+FROM named
+UNION ALL SELECT printf('lockstep regress rows.jsonl %s.db', label) FROM named;
+
 -- repeat
 SELECT sum(kind = 'other') AS others, nullif(sum(kind = 'alone'), 0) AS alone,
   sum(kind = 'baseline') > 0 OR NULL AS baseline,
-  CASE WHEN most > 1 THEN 'mpirun -n ' || most || ' ' END AS launcher,
   (SELECT coalesce((SELECT blocks FROM plan WHERE kind = 'case' AND blocks > 0 ORDER BY place DESC LIMIT 1),
     5)) AS blocks
 FROM plan;

@@ -80,7 +80,7 @@ FROM
         GROUP BY g
     ) USING (g);
 INSERT INTO asked SELECT g, number, {{#at}}"{{{at}}}"{{/at}}{{^at}}NULL{{/at}} FROM grouped JOIN read ON at = number;
-{{^series}}INSERT INTO naming VALUES ('{{{against}}}');{{/series}}
+{{^series}}INSERT INTO naming VALUES (nullif('{{{against}}}', 'case.strategy'));{{/series}}
 INSERT INTO cased
 WITH
     n AS (

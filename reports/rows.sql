@@ -102,7 +102,8 @@ SELECT
     0 AS machine,
     0 AS apart,
     value,
-    iif('{{{against}}}' = '', '', ', ' || substr(value, 1, 127)) AS against,
+    -- every name begins with the strategy
+    iif('{{{against}}}' IN ('', 'case.strategy'), '', ', ' || substr(value, 1, 127)) AS against,
     named.*
 FROM named JOIN counted USING (at)
 ORDER BY at;
@@ -242,7 +243,7 @@ FROM
 WHERE is_merged AND (least IS NOT most OR known BETWEEN 1 AND has - 1 OR (is_case AND has < size));
 
 -- naming: `INSERT INTO naming VALUES (PATH)` names the rows in `asked`, which stand beside each other in lists, so that
--- their cases are told apart, but for the option at the path: "ps async staleness=2". Options of how work is divided are
+-- their cases are told apart, but for the option at the path: "ps async staleness=2" (case.strategy: "async .."). Options of how work is divided are
 -- compared between rows of one strategy with as many devices (and the same x), others between any rows. If `reduce`
 -- differs, the rest follows. What most rows have is not said, unless saying nothing would mean that there is none.
 CREATE TEMP TABLE asked (list, number, x);
@@ -351,7 +352,7 @@ UPDATE said SET common = (
 INSERT INTO named
 WITH first_of AS (SELECT DISTINCT list, first FROM asked JOIN twin USING (number)),
 told AS MATERIALIZED (SELECT list, first, substr(
-    strategy || iif(is_predicted, ' (predicted)', '') || coalesce(
+    iif(new.but IS 'case.strategy', '', strategy) || iif(is_predicted, ' (predicted)', '') || coalesce(
         (
             SELECT group_concat(' ' || iif(alone, text, substr(name, own + 1) || '=' || text), '')
             FROM (

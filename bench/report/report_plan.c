@@ -74,65 +74,35 @@ static bool put_case(FILE *stream, const json_t *row)
     return valid && *before == ',';
 }
 
-/* The commands that run the plan again in the report's folder and compare both, with a label that
- * no row has: "again", "again-2". */
-static json_t *commands_of(const json_t *rows, const char *launcher)
-{
-    char label[32] = "again";
-    size_t number = 1, i = 0;
-    while (i < json_array_size(rows)) {
-        if (strcmp(ls_row_string(json_array_get(rows, i++), LS_F_label), label) != 0)
-            continue;
-        snprintf(label, sizeof label, "again-%zu", ++number);
-        i = 0;
-    }
-    return json_pack("[o,o,o]",
-                     json_sprintf("%slockstep run --plan report.yaml --label %s --results %s.db",
-                                  launcher, label, label),
-                     json_sprintf("lockstep report --results " LS_ROWS_NAME
-                                  " --results %s.db --against label --out %s",
-                                  label, label),
-                     json_sprintf("lockstep regress " LS_ROWS_NAME " %s.db", label));
-}
-
 void ls_report_plan(const json_t *rows, json_t *out)
 {
-    json_auto_t *lines = json_object(); /* {line: row}: distinct */
-    json_t *one, *said = NULL, *repeated = NULL;
-    const char *line_of;
-    size_t others = 0, i, size;
-    json_t *cases = json_array(), *unused;
-    json_int_t more = 0;
-    json_unpack(out, "{s:o,s:[o]}", "repeated", &repeated, "repeat", &said);
-    json_unpack(said, "{s:I}", "others", &more);
+    json_auto_t *lines = json_object(); /* {line: true}: distinct */
+    json_t *one, *repeated = NULL, *cases = json_array();
+    const char *text;
+    size_t i, size;
+    json_int_t others = 0;
+    json_unpack(out, "{s:o,s:[{s?I}]}", "repeated", &repeated, "repeat", "others", &others);
     json_array_foreach(repeated, i, one)
     {
         json_int_t place = 0;
         json_unpack(one, "{s:I}", "place", &place);
-        const json_t *row = json_array_get(rows, (size_t)place - 1);
         char *line = NULL;
         FILE *stream = open_memstream(&line, &size);
-        const bool known = stream && put_case(stream, row);
+        const bool known = stream && put_case(stream, json_array_get(rows, (size_t)place - 1));
         if (stream && fclose(stream) == 0 && known)
             json_object_set_new(lines, line, json_true());
         others += !known;
         free(line);
     }
-    json_object_foreach(lines, line_of, unused)
+    json_object_foreach(lines, text, one)
     {
-        (void)unused;
-        json_array_append_new(cases, json_string(line_of));
+        json_array_append_new(cases, json_string(text));
     }
-    others += (size_t)more;
     if (others > 0)
-        json_object_set_new(out, "others", json_sprintf("%zu", others));
+        json_object_set_new(out, "others", json_integer(others));
     if (json_array_size(cases) > 0)
-        json_object_set_new(out, "again",
-                            json_pack("{s:o,s:o}", "commands",
-                                      commands_of(rows, ls_text_of(said, "launcher")), "cases",
-                                      cases));
-    else
-        json_decref(cases);
+        json_object_set_new(out, "again", json_pack("{s:O}", "cases", cases));
+    json_decref(cases);
 }
 
 ls_status ls_page_rows(FILE *stream, void *rows)

@@ -12,7 +12,8 @@ UNION ALL SELECT NULL, json_object('kind', 'lines', 'title',
   printf('%s moves %d time%s in %d commits', :path, max(level), iif(max(level) = 1, '', 's'),
     (SELECT count(*) FROM commits)),
   'sub', (SELECT iif(json_type(row, '$.micro') = 'object', row ->> '$.micro.op' || ' ' || (row ->> '$.micro.shape'),
-    row ->> '$.case.model' || ' ' || (row ->> '$.case.strategy')) FROM facts ORDER BY place LIMIT 1),
+    row ->> '$.case.model' || ' ' || (row ->> '$.case.strategy')) FROM facts JOIN main.rows ON rows.rowid = first
+    ORDER BY place LIMIT 1),
   'x', 'commits, by their first rows', 'y', :path || ', median of a commit', 'unit', '',
   'caption', :path || ' by commit; a bar is the range of its rows, a colour a level',
   'alt', printf('%s by commit, %d levels', :path, max(level) + 1), 'series', json_group_array(json(line)))

@@ -182,23 +182,20 @@ static int compare_names(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* How many rows the options that tell something distinguish. */
-static size_t count_names(const ls_table *table)
+/* How many rows the options that tell something distinguish. hashes: [count + 1, rows], of the
+ * cells; the last ones are overwritten. */
+static size_t count_names(const ls_table *table, uint64_t *hashes)
 {
-    uint64_t *names = calloc(table->rows + 1, sizeof *names);
+    uint64_t *names = hashes + table->count * table->rows;
     size_t count = 0;
-    for (size_t c = 0; names && c < table->count; c++) {
-        const ls_table_column *column = &table->column[c];
-        for (size_t r = 0; column->option && column->rank < 0 && r < table->rows; r++) {
-            const char *cell = ls_table_cell(column, r);
-            names[r] = 31 * names[r] + ls_hash64(cell, strlen(cell));
-        }
-    }
-    if (names)
-        qsort(names, table->rows, sizeof *names, compare_names);
-    for (size_t r = 0; names && r < table->rows; r++)
+    memset(names, 0, table->rows * sizeof *names);
+    for (size_t c = 0; c < table->count; c++)
+        for (size_t r = 0; table->column[c].option && table->column[c].rank < 0 && r < table->rows;
+             r++)
+            names[r] = 31 * names[r] + hashes[c * table->rows + r];
+    qsort(names, table->rows, sizeof *names, compare_names);
+    for (size_t r = 0; r < table->rows; r++)
         count += r == 0 || names[r] != names[r - 1];
-    free(names);
     return count;
 }
 
@@ -219,8 +216,16 @@ static bool has_one_value(const ls_table *table, const ls_table_column *column)
  * among options that say nothing. */
 static void rank_options(ls_table *table)
 {
-    const size_t names = count_names(table);
+    uint64_t *hashes = calloc((table->count + 1) * table->rows + 1, sizeof *hashes);
     table->ranked = true;
+    if (!hashes) /* a table that is wider than it could be */
+        return;
+    for (size_t c = 0; c < table->count; c++)
+        for (size_t r = 0; table->column[c].option && r < table->rows; r++) {
+            const char *cell = ls_table_cell(&table->column[c], r);
+            hashes[c * table->rows + r] = ls_hash64(cell, strlen(cell));
+        }
+    const size_t names = count_names(table, hashes);
     for (int rank = SAYS_NOTHING; rank >= TOLD_TWICE; rank -= SAYS_NOTHING - TOLD_TWICE)
         for (size_t c = table->count; c-- > 0;) {
             ls_table_column *column = &table->column[c];
@@ -228,9 +233,10 @@ static void rank_options(ls_table *table)
                 (rank == SAYS_NOTHING && !column->follows && !has_one_value(table, column)))
                 continue;
             column->rank = rank;
-            if (count_names(table) < names)
+            if (count_names(table, hashes) < names)
                 column->rank = OPTION;
         }
+    free(hashes);
 }
 
 void ls_table_hide(ls_table *table, int width, int above)

@@ -221,21 +221,6 @@ static const char *report_of(request *r)
     return "";
 }
 
-/* One line for all cases that cannot be compared; the report has the others' reasons. */
-static void tell_error(const ls_regress *regress)
-{
-    const ls_regress_case *first = NULL;
-    char more[64] = "";
-    size_t n = 0;
-    for (size_t i = regress->count; i-- > 0; n += regress->cases[i].error != NULL)
-        first = regress->cases[i].error ? &regress->cases[i] : first;
-    if (n > 1)
-        snprintf(more, sizeof more, "; %zu more case%s cannot be compared", n - 1,
-                 n > 2 ? "s" : "");
-    if (first)
-        ls_log_stderr("regress: %s: %s%s", first->name, first->error, more);
-}
-
 static ls_status perform(request *r)
 {
     const ls_option_set *set = r->set;
@@ -263,7 +248,7 @@ static ls_status perform(request *r)
             LS_TRY(ls_regress_count_undecided(report_of(r), r->task->undecided, &r->regress));
         LS_TRY(ls_regress_document(r->task, &r->regress, &r->document, &r->exit_status));
         LS_TRY(write_formats(r));
-        tell_error(&r->regress);
+        ls_regress_tell_error(r->document);
         return LS_OK;
     }
     if (!ls_parse_integer(calibrate, 1, 100000, &n))

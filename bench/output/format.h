@@ -44,10 +44,6 @@ const ls_strategy *ls_case_strategy(const json_t *group);
  * value alone is set, 0 without time. */
 bool ls_row_step(const json_t *row, ls_interval *out);
 
-/** Steps from one average of the parameters to the next, from the group `case`; 0 if the strategy
- * has no period. */
-double ls_case_period(const json_t *group);
-
 /** Whether the row's steps are not alike, so that its rate is compared by the mean (ls_sample_ms).
  * Also in rows of versions that did not say so in time.samples_per_s_of. */
 bool ls_row_is_uneven(const json_t *row);

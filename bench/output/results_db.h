@@ -75,6 +75,7 @@ ls_status ls_results_find(ls_results *results, const char *id, json_t **out);
  *   optimizer_shown(x): without values that are the optimizer's defaults
  *   bytes_text(x): "1.5 MiB"
  *   value_text(json): the value of a JSON text, as ls_value_text writes it
+ *   median(x): of the numbers of a group
  *   digits(x, n), decimals(x, n): a real with n significant digits, or n decimals, as C rounds it
  *   escaped(x, as): a text for "line", "markup", "markdown" or "github" (escape.h)
  *   wrapped(x, at, indent, width): lines of at most `width`; the first begins at column `at`
@@ -84,7 +85,9 @@ ls_status ls_results_find(ls_results *results, const char *id, json_t **out);
  *   case_key(row, but): a text that is equal for rows of the same case (LS_BUT_.., row_same.h);
  *   case_key(row, but, of): and of these parts of a machine (LS_OF_..)
  *   machine_of(scope, row, of): the number of the row's machine (ls_row_machine) among those that
- *   were asked for with this text; same_but(row, other, common, field, ..): ls_row_same_but
+ *   were asked for with this text; other_machine(row, other, of): the field in which two differ
+ *   same_but(row, other, common, field, ..): ls_row_same_but; same_case(row, other, but): in the
+ *   fields that both have
  *   row_text(row, path): the text that CSV has there; only of the groups that name a case, a
  *   machine or a result
  *   cell(row, path): what a table has of the row in the field's column; heading(path)
@@ -119,6 +122,10 @@ ls_status ls_results_of_rows(const json_t *rows, ls_results **out);
 
 /** *out: the first number of a statement's result; 0 if it has no row. */
 ls_status ls_results_ask(ls_results *results, const char *sql, int64_t *out);
+
+/** The numbers of a JSON list, owned by the caller (free), and how many they are; NULL if memory is
+ * short. */
+double *ls_results_numbers(sqlite3_value *list, size_t *count);
 
 /** The text of a column; "" for NULL. Borrowed until the next step. */
 const char *ls_results_text(sqlite3_stmt *statement, int column);

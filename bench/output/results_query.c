@@ -7,6 +7,7 @@
 #include "bench/output/row_keys.h"
 #include "bench/output/row_same.h"
 #include "bench/statistics/verdict.h"
+#include "common/base/grow.h"
 #include "common/base/numbers.h"
 #include "common/device/link.h"
 
@@ -220,6 +221,24 @@ static void same_but(sqlite3_context *context, int count, sqlite3_value **value)
         context, row && other && ls_row_same_but(row, other, fields, sqlite3_value_int(value[2])));
 }
 
+/* same_case(a, b, but): in the fields that both rows have. */
+static void same_case(sqlite3_context *context, int count, sqlite3_value **value)
+{
+    const json_t *a = parsed_row(context, value[0], 0), *b = parsed_row(context, value[1], 1);
+    (void)count;
+    sqlite3_result_int(context,
+                       ls_row_same_case(a, b, (unsigned)sqlite3_value_int(value[2]), true));
+}
+
+/* other_machine(a, b, of): the first field in which these parts of two machines differ. */
+static void other_machine(sqlite3_context *context, int count, sqlite3_value **value)
+{
+    const json_t *a = parsed_row(context, value[0], 0), *b = parsed_row(context, value[1], 1);
+    (void)count;
+    sqlite3_result_text(context, ls_row_other_machine(a, b, (unsigned)sqlite3_value_int(value[2])),
+                        -1, SQLITE_STATIC); /* NULL of NULL */
+}
+
 /* row_text(row, path): the value that CSV has there. */
 static void row_text(sqlite3_context *context, int count, sqlite3_value **value)
 {
@@ -353,6 +372,43 @@ static void row_figure(sqlite3_context *context, int count, sqlite3_value **valu
                                                                     : figure.high);
 }
 
+/* The values of a group whose median is asked for. */
+typedef struct numbers {
+    double *items;
+    size_t count;
+} numbers;
+
+static void add_number(sqlite3_context *context, int count, sqlite3_value **value)
+{
+    numbers *all = sqlite3_aggregate_context(context, sizeof *all);
+    (void)count;
+    if (!all || sqlite3_value_numeric_type(*value) > SQLITE_FLOAT)
+        return;
+    ls_status status = ls_grow("rows", &all->items, all->count, sizeof *all->items);
+    if (!status)
+        all->items[all->count++] = sqlite3_value_double(*value);
+    ls_status_free(status);
+}
+
+static void give_median(sqlite3_context *context)
+{
+    numbers *all = sqlite3_aggregate_context(context, 0);
+    if (all && all->count > 0)
+        sqlite3_result_double(context, ls_statistics_median(all->items, all->count));
+    if (all)
+        free(all->items);
+}
+
+double *ls_results_numbers(sqlite3_value *list, size_t *count)
+{
+    json_auto_t *values = json_loads(text_argument(list), 0, NULL);
+    double *out = calloc(json_array_size(values) + 1, sizeof *out);
+    *count = out ? json_array_size(values) : 0;
+    for (size_t i = 0; i < *count; i++)
+        out[i] = json_number_value(json_array_get(values, i));
+    return out;
+}
+
 static int natural(void *context, int a_size, const void *a, int b_size, const void *b)
 {
     char *x = strndup(a, (size_t)a_size), *y = strndup(b, (size_t)b_size);
@@ -405,6 +461,8 @@ int ls_results_attach(sqlite3 *db)
                      {"case_key", 2, case_key, NULL},
                      {"case_key", 3, case_key, NULL},
                      {"same_but", -1, same_but, NULL},
+                     {"same_case", 3, same_case, NULL},
+                     {"other_machine", 3, other_machine, NULL},
                      {"row_text", 2, row_text, NULL},
                      {"cell", 2, cell, NULL},
                      {"heading", 1, cell, NULL},
@@ -423,6 +481,8 @@ int ls_results_attach(sqlite3 *db)
         code = sqlite3_create_function(db, functions[i].name, functions[i].arguments, PURE,
                                        functions[i].form ? (void *)(size_t)functions[i].form : kept,
                                        functions[i].call, NULL, NULL);
+    if (code == SQLITE_OK)
+        code = sqlite3_create_function(db, "median", 1, PURE, NULL, NULL, add_number, give_median);
     if (code == SQLITE_OK)
         code = view ? sqlite3_exec(db, view, NULL, NULL, NULL) : SQLITE_NOMEM;
     if (code == SQLITE_OK)

@@ -86,15 +86,12 @@ ls_status ls_results_chosen(ls_results *results, ls_row_visit visit, void *conte
 
 ls_status ls_results_of_rows(const json_t *rows, ls_results **out)
 {
+    static const char sql[] =
+        "INSERT INTO main.rows (id, row) SELECT key, value FROM json_each(:rows);"
+        "INSERT INTO chosen SELECT rowid, rowid FROM main.rows";
+    json_auto_t *values = json_pack("{s:O*}", "rows", rows);
     LS_TRY(ls_results_memory(out));
-    ls_status status = ls_results_begin(*out);
-    for (size_t i = 0; i < json_array_size(rows) && !status; i++) {
-        json_auto_t *named = json_copy(json_array_get(rows, i));
-        json_object_set_new(named, "id", json_sprintf("%zu", i)); /* unique, as in a file */
-        status = ls_results_put(*out, named, NULL);
-    }
-    LS_TRY(ls_results_end(*out, status));
-    return ls_results_execute(*out, "INSERT INTO chosen SELECT rowid, rowid FROM main.rows");
+    return ls_results_query(*out, sql, values, NULL);
 }
 
 ls_status ls_results_collect(void *array, int64_t number, const json_t *row)

@@ -21,8 +21,9 @@ bool ls_row_step(const json_t *row, ls_interval *out)
     return read_interval(row, LS_F_time_step_ms_median, LS_F_time_step_ms_ci95, out);
 }
 
-/* Older rows have no `period`, but the option that it follows from. */
-double ls_case_period(const json_t *group)
+/* Steps from one average of the parameters to the next; 0 if the strategy has no period. Older rows
+ * have no `period`, but the option that it follows from. */
+static double period_of(const json_t *group)
 {
     const json_t *period = json_object_get(group, "period");
     const ls_strategy *strategy = ls_case_strategy(group);
@@ -37,7 +38,7 @@ double ls_case_period(const json_t *group)
 bool ls_case_is_uneven(const json_t *group)
 {
     const char *mode = json_string_value(json_object_get(group, "ps_mode"));
-    return (mode && strcmp(mode, "sync") != 0) || ls_case_period(group) > 1;
+    return (mode && strcmp(mode, "sync") != 0) || period_of(group) > 1;
 }
 
 bool ls_row_is_uneven(const json_t *row)

@@ -246,26 +246,3 @@ ls_status ls_selection_unmix(const ls_selection *selection, ls_results *results)
                      " ORDER BY place; DELETE FROM chosen; INSERT INTO chosen (number)"
                      " SELECT number FROM kept ORDER BY rowid; DROP TABLE temp.kept");
 }
-
-ls_status ls_selection_of(const ls_selection *selection, const json_t *rows, json_t *out)
-{
-    ls_results *results = NULL;
-    json_auto_t *numbers = json_array();
-    json_t *one;
-    size_t count, index;
-    ls_status status = ls_results_of_rows(rows, &results);
-    if (!status)
-        status = ls_selection_choose(selection, results, &count);
-    if (!status)
-        status = ls_selection_unmix(selection, results);
-    if (!status)
-        status =
-            ls_results_query(results, "SELECT number FROM chosen ORDER BY number", NULL, numbers);
-    json_array_foreach(numbers, index, one)
-    {
-        const json_t *number = json_object_get(one, "number");
-        json_array_append(out, json_array_get(rows, (size_t)json_integer_value(number) - 1));
-    }
-    ls_results_close(results);
-    return status;
-}

@@ -44,10 +44,6 @@ ls_status ls_selection_choose(const ls_selection *selection, ls_results *results
  * have no gaps. */
 ls_status ls_selection_unmix(const ls_selection *selection, ls_results *results);
 
-/** Chooses, and unmixes, among the rows of an array, which need no id: appends them to `out`, in
- * the order of the array. */
-ls_status ls_selection_of(const ls_selection *selection, const json_t *rows, json_t *out);
-
 /** "2d", "12h", "30min", "1w" before `now`, or a date, with or without a time (UTC), as the
  *  timestamp that rows are compared with: "2026-11-20T00:00:00Z". */
 ls_status ls_since_read(const char *text, time_t now, char stamp[21]);

@@ -4,226 +4,133 @@
  * if their common fields are equal, since one program may not have a field. The number of blocks is
  * ignored, and so are steps where alternating runs choose their number.
  */
-#include "bench/output/row_same.h"
 #include "bench/regress/regress.h"
 #include "bench/report/report.h"
-#include "bench/rows/row.h"
 #include "common/base/clock.h"
-#include "common/base/grow.h"
+#include "template_add.h"
+#include "template_cases.h"
+#include "template_worse.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include <unistd.h>
 
-static bool is_case(const ls_regress_task *task, const json_t *row, const json_t *other,
-                    bool common)
+unsigned ls_regress_but(const ls_regress_task *task)
 {
-    const unsigned but = LS_BUT_BLOCKS | (task->fixed_steps ? LS_BUT_TRAINED : LS_BUT_STEPS);
-    return ls_row_same_case(row, other, but, common);
+    return LS_BUT_BLOCKS | (task->fixed_steps ? LS_BUT_TRAINED : LS_BUT_STEPS);
 }
 
-ls_regress_case *ls_regress_find(const ls_regress *regress, const ls_regress_task *task,
-                                 const json_t *row)
+ls_status ls_regress_add(ls_regress *regress, const ls_regress_task *task, int side, int64_t turn,
+                         unsigned but, const json_t *rows)
 {
-    for (size_t i = 0; i < regress->count; i++)
-        for (int side = 0; side < LS_SIDES; side++)
-            if (is_case(task, row, json_array_get(regress->cases[i].rows[side], 0), false))
-                return &regress->cases[i];
-    return NULL;
+    static const char put[] = "INSERT INTO main.rows (id, row)"
+                              " SELECT printf('%d %d %d', :side, :turn, key), value"
+                              " FROM json_each(:rows)";
+    const ls_selection all = {.predictions = true};
+    const ls_selection *meant = turn ? &all : &task->where;
+    json_auto_t *values = json_pack("{s:O,s:i,s:I,s:I}", "rows", rows, "side", side, "turn",
+                                    (json_int_t)turn, "but", (json_int_t)but);
+    size_t count;
+    LS_TRY(ls_results_query(regress->results, put, values, NULL));
+    LS_TRY(ls_selection_choose(meant, regress->results, &count));
+    LS_TRY(ls_selection_unmix(meant, regress->results));
+    return ls_results_query(regress->results, ls_template_add, values, NULL);
 }
 
-/* ---- Rows ----------------------------------------------------------------------------------- */
-
-double ls_regress_time(const json_t *row)
+/* What worse.sql wants of the task. */
+static json_t *facts_of(const ls_regress_task *task)
 {
-    ls_interval step;
-    ls_row_pace(row, &step);
-    return isfinite(step.value) && step.value > 0 ? step.value : 0;
+    json_t *fail_on = json_array();
+    for (size_t i = 0; i < task->fail_count; i++)
+        json_array_append_new(fail_on, json_pack("{s:s,s:f}", "key", task->fail_on[i].path,
+                                                 "tolerance", task->fail_on[i].tolerance));
+    return json_pack("{s:o,s:s,s:s}", "fail_on", fail_on, "base", task->side[LS_BASE], "new",
+                     task->side[LS_NEW]);
 }
 
-ls_status ls_log_push(ls_log_list *list, double value)
+ls_status ls_regress_judge_each(const ls_regress_task *task, ls_regress *regress, const char *sql)
 {
-    LS_TRY(ls_grow("times", &list->items, list->count, sizeof *list->items));
-    list->items[list->count++] = value;
-    return LS_OK;
-}
-
-bool ls_regress_is_ok(const json_t *row)
-{
-    return strcmp(ls_row_string(row, LS_F_result_status), "ok") == 0;
-}
-
-/* Whether the gate, or another check, failed. */
-static bool has_failed(const json_t *row)
-{
-    return json_is_false(ls_row_get(row, LS_F_equivalence_pass)) ||
-           strcmp(ls_row_string(row, LS_F_result_status), "failed") == 0;
-}
-
-/* The highest row of a side represents its case. On NEW a bad row ranks highest, so that no repeat
- * hides it; on BASE a good one. An interrupted row is repeated, or reported. */
-static int rank_of(int side, const json_t *row)
-{
-    if (strcmp(ls_row_string(row, LS_F_result_status), "interrupted") == 0)
-        return 0;
-    const int rank = has_failed(row) ? 1 : ls_regress_is_ok(row) ? 3 : 2;
-    return side == LS_BASE ? rank : 4 - rank;
-}
-
-const json_t *ls_regress_row(const ls_regress_case *one, int side)
-{
-    const json_t *highest = json_array_get(one->rows[side], 0);
-    json_t *row;
+    static const char decide[] =
+        "UPDATE cases SET decided = 1"
+        " WHERE kase IN (SELECT kase FROM found WHERE list IN ('error', 'failed'))";
+    json_auto_t *cases = json_array(), *facts = facts_of(task);
+    json_t *one;
     size_t index;
-    json_array_foreach(one->rows[side], index, row)
+    LS_TRY(ls_results_query(regress->results, sql, NULL, cases));
+    json_array_foreach(cases, index, one)
     {
-        if (rank_of(side, row) > rank_of(side, highest))
-            highest = row;
+        json_object_update(one, facts);
+        LS_TRY(ls_results_query(regress->results, ls_template_worse, one, NULL));
     }
-    return highest;
-}
-
-const json_t *ls_regress_either(const ls_regress_case *one)
-{
-    return ls_regress_row(one, json_array_size(one->rows[LS_NEW]) > 0 ? LS_NEW : LS_BASE);
+    return ls_results_execute(regress->results, decide);
 }
 
 /* ---- Cases ---------------------------------------------------------------------------------- */
 
-static ls_status add_case(ls_regress *regress, ls_regress_case **out)
+/* Gives a case of BASE the first case of NEW that is left and agrees in the common fields. */
+static ls_status join(const ls_regress_task *task, const ls_regress *regress)
 {
-    LS_TRY(ls_grow("cases", &regress->cases, regress->count, sizeof *regress->cases));
-    *out = &regress->cases[regress->count++];
-    **out = (ls_regress_case){
-        .rows = {json_array(), json_array()}, .worse = json_array(), .differences = json_array()};
-    return LS_OK;
-}
-
-ls_status ls_regress_add(ls_regress *regress, const ls_regress_task *task, int side,
-                         const json_t *rows)
-{
-    json_auto_t *meant = json_array();
-    json_t *row;
-    size_t index;
-    LS_TRY(ls_selection_of(&task->where, rows, meant));
-    json_array_foreach(meant, index, row)
-    {
-        const double time = ls_regress_time(row);
-        if (!ls_row_group(row, LS_G_case))
-            continue;
-        ls_regress_case *one = ls_regress_find(regress, task, row);
-        if (!one)
-            LS_TRY(add_case(regress, &one));
-        json_array_append(one->rows[side], row);
-        if (time > 0)
-            LS_TRY(ls_log_push(&one->logs[side], log(time)));
+    static const char find[] =
+        "CREATE TEMP TABLE alike AS SELECT a.kase AS a, b.kase AS b FROM represents AS a"
+        " JOIN represents AS b ON a.side = 0 AND b.side = 1"
+        " WHERE a.kase NOT IN (SELECT kase FROM held WHERE side = 1)"
+        " AND b.kase NOT IN (SELECT kase FROM held WHERE side = 0)"
+        " AND same_case(a.row, b.row, :but) ORDER BY 1, 2";
+    static const char next[] =
+        "UPDATE held SET kase = (SELECT a FROM alike) WHERE kase = (SELECT b FROM alike);"
+        "UPDATE keys SET kase = (SELECT a FROM alike) WHERE kase = (SELECT b FROM alike);"
+        "DELETE FROM alike WHERE a IN (SELECT kase FROM held WHERE side = 1)"
+        " OR b NOT IN (SELECT kase FROM held)";
+    json_auto_t *but = json_pack("{s:i}", "but", (int)ls_regress_but(task));
+    LS_TRY(ls_results_query(regress->results, find, but, NULL));
+    for (int64_t left = 1; left > 0;) {
+        LS_TRY(ls_results_execute(regress->results, next));
+        LS_TRY(ls_results_ask(regress->results, "SELECT count(*) FROM alike", &left));
     }
     return LS_OK;
 }
 
-ls_status ls_regress_repeat(ls_regress *regress, size_t count, double slowed)
+static ls_status name_cases(ls_results *results)
 {
-    for (size_t i = 0; i < count; i++) {
-        ls_regress_case *copy = NULL;
-        LS_TRY(add_case(regress, &copy));
-        const ls_regress_case *one = &regress->cases[i];
-        copy->slowed = slowed;
-        copy->decided = one->decided;
-        copy->name = strdup(one->name);
-        for (int side = 0; side < LS_SIDES; side++)
-            json_array_extend(copy->rows[side], one->rows[side]);
-        if (!copy->name)
-            return ls_fail_memory("names of cases", 0);
-    }
-    return LS_OK;
-}
-
-static void close_case(ls_regress_case *one)
-{
-    for (int side = 0; side < LS_SIDES; side++) {
-        json_decref(one->rows[side]);
-        free(one->logs[side].items);
-    }
-    json_decref(one->worse);
-    json_decref(one->differences);
-    free(one->name);
-    free(one->error);
-}
-
-void ls_regress_close(ls_regress *regress)
-{
-    for (size_t i = 0; i < regress->count; i++)
-        close_case(&regress->cases[i]);
-    free(regress->cases);
-    json_decref(regress->instructions);
-    json_decref(regress->known);
-    *regress = (ls_regress){0};
-}
-
-/* Gives a case of BASE the first case of NEW that is left and agrees in the common fields, and
- * leaves that case of NEW empty. */
-static void join(ls_regress *regress, const ls_regress_task *task, ls_regress_case *base)
-{
-    for (size_t i = 0; i < regress->count && json_array_size(base->rows[LS_NEW]) == 0; i++) {
-        ls_regress_case *other = &regress->cases[i];
-        if (json_array_size(other->rows[LS_BASE]) > 0 ||
-            !is_case(task, ls_regress_row(base, LS_BASE), ls_regress_row(other, LS_NEW), true))
-            continue;
-        json_array_extend(base->rows[LS_NEW], other->rows[LS_NEW]);
-        json_array_clear(other->rows[LS_NEW]);
-        base->logs[LS_NEW] = other->logs[LS_NEW];
-        other->logs[LS_NEW] = (ls_log_list){0};
-    }
-}
-
-static ls_status name_cases(ls_regress *regress)
-{
+    static const char choose[] = "DELETE FROM chosen; INSERT INTO chosen (number)"
+                                 " SELECT number FROM either ORDER BY kase";
+    static const char put[] =
+        "UPDATE cases SET name = trim(ifnull(row ->> '$.case.model', '') || ' ' || told)"
+        " FROM (SELECT kase, row, ltrim(one.value ->> 'name') AS told"
+        "  FROM (SELECT *, row_number() OVER (ORDER BY kase) - 1 AS nth FROM either)"
+        "  JOIN json_each(:names) AS one ON one.key = nth) AS named WHERE named.kase = cases.kase";
     json_auto_t *rows = json_array();
     json_auto_t *names = NULL;
-    for (size_t i = 0; i < regress->count; i++)
-        json_array_append(rows, (json_t *)(size_t)ls_regress_either(&regress->cases[i]));
+    LS_TRY(ls_results_execute(results, choose));
+    LS_TRY(ls_results_chosen(results, ls_results_collect, rows));
     LS_TRY(ls_report_names(rows, &names));
-    for (size_t i = 0; i < regress->count; i++) {
-        const json_t *row = json_array_get(rows, i);
-        const char *label = "";
-        json_unpack(json_array_get(names, i), "{s:s}", "name", &label);
-        const char *model = ls_row_string(row, LS_F_case_model);
-        const char *rest = label + strspn(label, " "); /* either may be missing */
-        if (asprintf(&regress->cases[i].name, "%s%s%s", model, *model && *rest ? " " : "", rest) <
-            0)
-            return ls_fail_memory("names of cases", 0);
-    }
-    return LS_OK;
+    json_auto_t *values = json_pack("{s:O}", "names", names);
+    return ls_results_query(results, put, values, NULL);
 }
 
 ls_status ls_regress_judge(const ls_regress_task *task, ls_regress *regress)
 {
-    size_t count = 0;
-    for (size_t i = 0; i < regress->count; i++)
-        join(regress, task, &regress->cases[i]);
-    for (size_t i = 0; i < regress->count; i++) {
-        if (ls_regress_either(&regress->cases[i]))
-            regress->cases[count++] = regress->cases[i];
-        else
-            close_case(&regress->cases[i]);
-    }
-    regress->count = count;
+    static const char make[] =
+        "INSERT INTO cases (kase) SELECT DISTINCT kase FROM held ORDER BY kase";
+    static const char unknown[] =
+        "WITH known AS (SELECT text FROM found WHERE list = 'known')"
+        " SELECT value ->> 'key' AS key FROM json_each(:fail_on)"
+        " WHERE value ->> 'key' NOT IN known AND '' IN known ORDER BY json_each.key LIMIT 1";
+    json_auto_t *facts = facts_of(task), *found = json_array();
+    const char *key;
+    int64_t count;
+    LS_TRY(join(task, regress));
+    LS_TRY(ls_results_execute(regress->results, make));
+    LS_TRY(ls_results_ask(regress->results, "SELECT count(*) FROM cases", &count));
     if (count == 0)
         return ls_fail(LS_CODE_MISSING, "regress", task->side[LS_NEW],
                        "there is no case to compare, since no row has a time%s; name a file with "
                        "rows of lockstep run",
                        task->where.narrows ? ", or no row with a time matches --where" : "");
-    for (size_t i = 0; i < count; i++) {
-        LS_TRY(ls_regress_judge_case(task, regress, &regress->cases[i]));
-        regress->cases[i].decided |= regress->cases[i].error != NULL;
-    }
-    for (size_t k = 0; k < task->fail_count; k++) /* a key that no row has would always pass */
-        if (json_object_get(regress->known, "") &&
-            !json_object_get(regress->known, task->fail_on[k].path))
-            return ls_fail(LS_CODE_USAGE, "--fail-on", task->fail_on[k].path,
-                           "no row of either side has this key; name a key that the rows have");
-    return name_cases(regress);
+    LS_TRY(ls_regress_judge_each(task, regress, "SELECT kase FROM cases"));
+    LS_TRY(ls_results_query(regress->results, unknown, facts, found));
+    if (json_unpack(found, "[{s:s}]", "key", &key) == 0) /* it would always pass */
+        return ls_fail(LS_CODE_USAGE, "--fail-on", key,
+                       "no row of either side has this key; name a key that the rows have");
+    return name_cases(regress->results);
 }
 
 /* ---- A comparison from its beginning to its end --------------------------------------------- */
@@ -250,14 +157,49 @@ static ls_status compare(const ls_regress_task *task, ls_regress *out)
 
 ls_status ls_regress_compare(const ls_regress_task *task, ls_regress *out)
 {
+    static const char unmeasured[] = /* which is not a pass */
+        "INSERT INTO found (kase, list, text)"
+        " SELECT kase, 'error', 'no block was measured on both sides' FROM cases"
+        " WHERE NOT ifnull(result ->> 'blocks', 0) AND kase NOT IN"
+        " (SELECT kase FROM found WHERE list IN ('error', 'failed', 'worse'))";
     const uint64_t begin = ls_clock_ns();
-    *out = (ls_regress){.known = json_object()};
+    *out = (ls_regress){0};
+    LS_TRY(ls_results_memory(&out->results));
+    ls_regress_add_functions(ls_results_handle(out->results));
+    LS_TRY(ls_results_execute(out->results, ls_template_cases));
     LS_TRY(compare(task, out));
     out->seconds = (double)(ls_clock_ns() - begin) * 1e-9;
-    for (size_t i = 0; i < out->count; i++) { /* nothing measured is not a pass */
-        ls_regress_case *one = &out->cases[i];
-        if (one->result.blocks == 0 && !one->error && json_array_size(one->worse) == 0)
-            one->error = strdup("no block was measured on both sides");
-    }
-    return LS_OK;
+    return ls_results_execute(out->results, unmeasured);
+}
+
+void ls_regress_close(ls_regress *regress)
+{
+    ls_results_close(regress->results);
+    json_decref(regress->instructions);
+    *regress = (ls_regress){0};
+}
+
+/* ---- Undecided ------------------------------------------------------------------------------ */
+
+ls_status ls_regress_count_undecided(const char *path, int64_t most, ls_regress *regress)
+{
+    static const char sql[] =
+        "UPDATE cases SET undecided = 1 + ifnull((SELECT value ->> 'undecided'"
+        "  FROM json_each(:before) WHERE value ->> 'name' = name ORDER BY key LIMIT 1), 0)"
+        " WHERE ifnull(result ->> 'verdict', 'cannot tell') = 'cannot tell'"
+        " AND kase NOT IN (SELECT kase FROM found WHERE list = 'error');"
+        "INSERT INTO found SELECT kase, 'worse', '', json_object('key', 'undecided', 'base',"
+        "  undecided - 1, 'new', undecided, 'reason', 'comparisons in a row that could not tell,'"
+        "  || ' which --fail-on undecided limits') FROM cases WHERE undecided >= :most";
+    json_error_t error;
+    json_auto_t *before = json_load_file(path, 0, &error);
+    json_t *cases = NULL;
+    if (access(path, F_OK) == 0 &&
+        (json_unpack(before, "{s:o}", "cases", &cases) < 0 || !json_is_array(cases)))
+        return ls_fail(LS_CODE_MISSING, "--fail-on undecided", path,
+                       "this file is not the report of an earlier comparison: %s; name another "
+                       "file, or remove this file to begin a new count",
+                       before ? "there are no cases in the file" : error.text);
+    json_auto_t *values = json_pack("{s:O*,s:I}", "before", cases, "most", (json_int_t)most);
+    return ls_results_query(regress->results, sql, values, NULL);
 }

@@ -4,13 +4,13 @@
  *
  * A side is a results file or a program. A case has rows of both: fields other than the time are
  * compared in all rows (of programs, in the rows of the first block), the worst value of each side
- * with the other side's worst; the time by bench/regress/ratio_test.h.
+ * with the other side's worst; the time by bench/regress/ratio_test.h. Rows and cases are tables in
+ * memory (cases.sql).
  */
 #pragma once
 
 #include "bench/output/format.h"
 #include "bench/output/selection.h"
-#include "bench/output/row_keys.h"
 #include "bench/regress/child.h"
 #include "bench/regress/ratio_test.h"
 
@@ -44,41 +44,14 @@ typedef struct ls_regress_task {
     bool plan_gate, plan_blocks; /**< the plan has this key: the option would be refused */
     const char *results;         /**< file that rows of blocks are kept in; NULL if none */
     uint64_t seed;               /**< of the order */
-    const double *slowed; /**< to calibrate: each case is judged again with NEW's times ... */
-    size_t slowed_count;  /**< multiplied by 1 + each (0, then 0.05, ..); or NULL */
-    bool quiet;           /**< no progress */
+    bool calibrates;             /**< each case is judged again with NEW's times made longer */
+    bool quiet;                  /**< no progress */
 } ls_regress_task;
-
-/** Logarithms of measured times. */
-typedef struct ls_log_list {
-    double *items;
-    size_t count;
-} ls_log_list;
-
-/** A case of the comparison. */
-typedef struct ls_regress_case {
-    json_t *rows[LS_SIDES]; /**< of each side: an array */
-    ls_log_list logs[LS_SIDES];
-    double sum[LS_SIDES];   /**< of logarithms of times in this pair of blocks */
-    size_t times[LS_SIDES]; /**< how many `sum` has */
-    bool seen;              /**< this block has a row of the case */
-    bool decided;           /**< there is a verdict, or none is possible */
-    double slowed;          /**< see ls_regress_task */
-    double seconds;         /**< of its turns, until the verdict; 0 for results files */
-    char *name;
-    ls_ratio_result result;
-    json_t *worse;       /**< [{key, base, new}] that make the comparison fail */
-    json_t *differences; /**< of keys that are only reported */
-    int64_t undecided;   /**< comparisons in a row that could not tell; 0 if not counted */
-    char *error;         /**< why it cannot be compared; NULL if it can */
-} ls_regress_case;
 
 /** A comparison. Zero-filled it is empty. */
 typedef struct ls_regress {
-    ls_regress_case *cases;
-    size_t count;
+    ls_results *results;  /**< in memory, with the tables of cases.sql */
     json_t *instructions; /**< {base, new, ratio}, or why not; NULL if not asked for */
-    json_t *known;        /**< {key: true} of --fail-on in a row; "": one is ok */
     double seconds;
 } ls_regress;
 
@@ -94,6 +67,10 @@ ls_status ls_regress_count_undecided(const char *path, int64_t most, ls_regress 
  * slower or worse, 4 cannot tell, 3 a case could not run. */
 ls_status ls_regress_document(const ls_regress_task *task, const ls_regress *regress,
                               json_t **document, int *exit_status);
+
+/** Says on stderr, in one line, which cases of the document cannot be compared; their reasons are
+ * in it. */
+void ls_regress_tell_error(const json_t *document);
 
 /** LS_CODE_USAGE for a format other than "table", "json", "md", "junit", "github". */
 ls_status ls_verdict_check(const char *format);
@@ -112,30 +89,13 @@ bool ls_regress_is_file(const char *path);
 
 /* ---- Parts, for the files in this folder ---------------------------------------------------- */
 
-/** Adds rows of a side to their cases, and finds new ones. */
-ls_status ls_regress_add(ls_regress *regress, const ls_regress_task *task, int side,
-                         const json_t *rows);
+/** Adds rows (an array) of a side, as add.sql says; in turn 0 those that --where means. `but`: what
+ * may differ in rows of one case (LS_BUT_..). */
+ls_status ls_regress_add(ls_regress *regress, const ls_regress_task *task, int side, int64_t turn,
+                         unsigned but, const json_t *rows);
 
-/** The case that a row belongs to; NULL if there is none yet. */
-ls_regress_case *ls_regress_find(const ls_regress *regress, const ls_regress_task *task,
-                                 const json_t *row);
-
-/** The row that represents a side of the case; NULL if no row does. */
-const json_t *ls_regress_row(const ls_regress_case *one, int side);
-
-/** The row of NEW, or else of BASE. */
-const json_t *ls_regress_either(const ls_regress_case *one);
-
-/** The median step in ms, or the mean one if steps are not alike (ls_row_pace); 0 if the row has no
- * times. */
-double ls_regress_time(const json_t *row);
-
-bool ls_regress_is_ok(const json_t *row);
-
-/** Adds copies of the first `count` cases, their times multiplied by 1 + `slowed`. */
-ls_status ls_regress_repeat(ls_regress *regress, size_t count, double slowed);
-
-ls_status ls_log_push(ls_log_list *list, double value);
+/** What may differ in rows of one case. */
+unsigned ls_regress_but(const ls_regress_task *task);
 
 /** Adds the rows of results files, and judges their times. */
 ls_status ls_regress_read(const ls_regress_task *task, ls_regress *out);
@@ -144,13 +104,15 @@ ls_status ls_regress_read(const ls_regress_task *task, ls_regress *out);
  * up. */
 ls_status ls_regress_turns(const ls_regress_task *task, ls_regress *out);
 
-/** Joins cases that have one side each and agree in the fields that both have, names all, and finds
- * what is worse besides the time. */
+/** Makes the cases: joins those that have one side each and agree in the fields that both have,
+ * names all, and finds what is worse besides the time. */
 ls_status ls_regress_judge(const ls_regress_task *task, ls_regress *regress);
 
-/** Finds why a case cannot be compared, or what is worse besides its time. */
-ls_status ls_regress_judge_case(const ls_regress_task *task, ls_regress *regress,
-                                ls_regress_case *one);
+/** Finds why each `kase` of a query cannot be compared, or what is worse besides its time. */
+ls_status ls_regress_judge_each(const ls_regress_task *task, ls_regress *regress, const char *sql);
+
+/** Adds the functions of SQL that judge times (judged.c). */
+void ls_regress_add_functions(sqlite3 *db);
 
 /** Instructions of both programs, counted by callgrind. */
 ls_status ls_regress_instructions(const ls_regress_task *task, json_t **out);

@@ -13,7 +13,6 @@
 #include "common/base/log.h"
 #include "common/base/random/philox.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -110,7 +109,7 @@ static ls_status run_block(const ls_regress_task *task, int side, int64_t steps,
     if (!status && !child.signal)
         status = read_rows(task->side[side], child.out, rows);
     for (size_t i = 0; i < json_array_size(rows); i++)
-        well &= ls_regress_is_ok(json_array_get(rows, i));
+        well &= strcmp(ls_row_string(json_array_get(rows, i), LS_F_result_status), "ok") == 0;
     if (!status && (child.signal || child.code > LS_CODE_MISSING || json_array_size(rows) == 0 ||
                     (child.code && well)))
         status = refuse(task, side, &child);
@@ -126,7 +125,7 @@ typedef struct turns {
     ls_results *results; /* NULL means rows are not saved */
     int64_t steps;       /* per block; 0 means as the options say */
     uint64_t begin, deadline;
-    size_t measured; /* the first `measured` cases have rows; the rest count them as slower */
+    int64_t cases;
 } turns;
 
 static ls_status keep_rows(ls_results *results, const json_t *rows, const char *label)
@@ -156,162 +155,118 @@ static ls_status take_block(turns *t, int side, bool gate, uint64_t limit_ns, js
 }
 
 /* The number of steps with which the slowest case is timed for BLOCK_MS, and every case for a
- * period. */
-static int64_t fit_steps(const ls_regress *regress)
+ * period. Older rows have no period, but the option that it follows from. */
+static ls_status fit_steps(turns *t)
 {
-    double slowest = 0, least = STEPS_LEAST;
-    for (size_t i = 0; i < regress->count; i++)
-        for (int side = 0; side < LS_SIDES; side++) {
-            const json_t *row = ls_regress_row(&regress->cases[i], side);
-            slowest = fmax(slowest, ls_regress_time(row));
-            least = fmax(least, ls_case_period(ls_row_group(row, LS_G_case)));
-        }
-    return slowest > 0 ? (int64_t)fmax(fmin(BLOCK_MS / slowest, STEPS_MOST), least) : 0;
-}
-
-/* A good row of a case has become bad, or is missing (NULL). Judges it again, and its copies. */
-static ls_status replace_row(turns *t, size_t at, int side, json_t *row)
-{
-    for (; at < t->regress->count; at += t->measured) {
-        ls_regress_case *one = &t->regress->cases[at];
-        if (!ls_regress_is_ok(ls_regress_row(one, side)))
-            continue;
-        json_array_clear(one->rows[side]);
-        json_array_append(one->rows[side], row);
-        LS_TRY(ls_regress_judge_case(t->task, t->regress, one));
-        one->decided = true;
-    }
+    static const char sql[] =
+        "SELECT CAST(max(iif(slowest > 0, min(:block / slowest, :most), 0), least, :least)"
+        "  AS INTEGER) * (slowest > 0) AS steps"
+        " FROM (SELECT max(pace) AS slowest, max(coalesce(row ->> '$.case.period', row ->> "
+        "('$.case.'"
+        "  || replace(strategy_fact(row ->> '$.case.strategy', 'period'), '-', '_')), 0)) AS least"
+        "  FROM represents)";
+    json_int_t steps = 0;
+    json_auto_t *values =
+        json_pack("{s:i,s:i,s:i}", "block", BLOCK_MS, "most", STEPS_MOST, "least", STEPS_LEAST);
+    json_auto_t *found = json_array();
+    LS_TRY(ls_results_query(t->regress->results, sql, values, found));
+    json_unpack(found, "[{s:I}]", "steps", &steps);
+    t->steps = steps;
     return LS_OK;
 }
 
-static ls_status run_side(turns *t, int side)
+static ls_status run_side(turns *t, int side, int64_t turn)
 {
     json_auto_t *rows = json_array();
-    json_t *row;
-    size_t index;
     const uint64_t now = ls_clock_ns(), left = t->deadline > now ? t->deadline - now : 0;
     LS_TRY(take_block(t, side, false, left + 60 * second, rows));
-    for (size_t i = 0; i < t->measured; i++)
-        t->regress->cases[i].seen = false;
-    json_array_foreach(rows, index, row)
-    {
-        ls_regress_case *one = ls_regress_find(t->regress, t->task, row);
-        const double time = ls_regress_time(row);
-        if (!one)
-            continue;
-        one->seen = true;
-        if (!ls_regress_is_ok(row))
-            LS_TRY(replace_row(t, (size_t)(one - t->regress->cases), side, row));
-        one->sum[side] += time > 0 ? log(time) : 0;
-        one->times[side] += time > 0;
-    }
-    for (size_t i = 0; i < t->measured; i++)
-        if (!t->regress->cases[i].seen)
-            LS_TRY(replace_row(t, i, side, NULL));
-    return LS_OK;
+    LS_TRY(ls_regress_add(t->regress, t->task, side, turn, ls_regress_but(t->task), rows));
+    return ls_regress_judge_each(t->task, t->regress, "SELECT kase FROM lost");
 }
 
 /* Runs a pair of blocks: each case measured in both gets one more log ratio. */
-static ls_status run_pair(turns *t, uint64_t number)
+static ls_status run_pair(turns *t, int64_t turn)
 {
+    static const char drop[] = "DELETE FROM times WHERE (turn, kase) IN"
+                               " (SELECT turn, kase FROM times GROUP BY 1, 2 HAVING count(*) = 1)";
     const ls_random order = ls_random_stream(t->task->seed, "regress/order");
-    const int first = ls_random_bits(order, number) & 1 ? LS_NEW : LS_BASE;
-    for (size_t i = 0; i < LS_SIDES * t->measured; i++) {
-        t->regress->cases[i / LS_SIDES].sum[i % LS_SIDES] = 0;
-        t->regress->cases[i / LS_SIDES].times[i % LS_SIDES] = 0;
-    }
-    LS_TRY(run_side(t, first));
-    LS_TRY(run_side(t, !first));
-    for (size_t i = 0; i < t->regress->count; i++) {
-        ls_regress_case *one = &t->regress->cases[i];
-        const ls_regress_case *pair = &t->regress->cases[i % t->measured];
-        if (one->decided || !pair->times[LS_BASE] || !pair->times[LS_NEW])
-            continue;
-        for (int side = 0; side < LS_SIDES; side++)
-            LS_TRY(ls_log_push(&one->logs[side], pair->sum[side] / (double)pair->times[side] +
-                                                     (side == LS_NEW ? log1p(one->slowed) : 0)));
-    }
-    return LS_OK;
+    const int first = ls_random_bits(order, (uint64_t)turn) & 1 ? LS_NEW : LS_BASE;
+    LS_TRY(run_side(t, first, turn));
+    LS_TRY(run_side(t, !first, turn));
+    return ls_results_execute(t->regress->results, drop);
 }
 
 /* ---- Looks ---------------------------------------------------------------------------------- */
 
 /* Tests all undecided cases; *open: how many remain undecided. */
-static ls_status look(turns *t, ls_ratio_test *test, double share, size_t *open)
+static ls_status look(turns *t, ls_ratio_test *test, double share, int64_t *open)
 {
-    *open = 0;
-    for (size_t i = 0; i < t->regress->count; i++) {
-        ls_regress_case *one = &t->regress->cases[i];
-        const size_t n = one->logs[LS_NEW].count;
-        ls_auto double *ratios = NULL;
-        if (one->decided)
-            continue;
-        LS_TRY(ls_allocate("ratios", &ratios, n, sizeof *ratios));
-        for (size_t k = 0; k < n; k++)
-            ratios[k] = one->logs[LS_NEW].items[k] - one->logs[LS_BASE].items[k];
-        LS_TRY(ls_ratio_look(test, ratios, n, share, &one->result));
-        one->seconds = (double)(ls_clock_ns() - t->begin) * 1e-9;
-        one->decided = one->result.verdict != LS_VERDICT_CANNOT_TELL;
-        *open += !one->decided;
-    }
+    static const char sql[] =
+        "UPDATE cases SET seconds = :seconds + 0.0, result = look((SELECT '['"
+        "  || ifnull(group_concat(number_text(b.ln - a.ln + ln(1 + slowed))), '') || ']'"
+        "  FROM times AS a JOIN times AS b USING (turn, kase) WHERE kase = cases.kase"
+        "  AND a.side = 0 AND b.side = 1), :threshold + 0.0, :cases, :spent + 0.0, :share + 0.0)"
+        " WHERE NOT decided;"
+        "UPDATE cases SET decided = 1 WHERE NOT decided AND result ->> 'verdict' != 'cannot tell'";
+    json_auto_t *values = json_pack(
+        "{s:f,s:f,s:I,s:f,s:f}", "seconds", (double)(ls_clock_ns() - t->begin) * 1e-9, "threshold",
+        test->threshold, "cases", (json_int_t)t->cases, "spent", test->spent, "share", share);
+    LS_TRY(ls_results_query(t->regress->results, sql, values, NULL));
     test->spent = share;
-    return LS_OK;
-}
-
-static size_t fewest_blocks(const ls_regress *regress)
-{
-    size_t fewest = LS_RATIO_BLOCKS_MOST;
-    for (size_t i = 0; i < regress->count; i++)
-        if (!regress->cases[i].decided && regress->cases[i].logs[LS_NEW].count < fewest)
-            fewest = regress->cases[i].logs[LS_NEW].count;
-    return fewest;
+    return ls_results_ask(t->regress->results, "SELECT count(*) FROM cases WHERE NOT decided",
+                          open);
 }
 
 static ls_status take_turns(turns *t)
 {
-    ls_ratio_test test = {.threshold = t->task->threshold, .cases = t->measured};
-    const uint64_t each = 60 * second * t->measured;
+    static const char fewest[] = "SELECT min((SELECT count(*) FROM times WHERE times.kase ="
+                                 " cases.kase AND side = 1)) FROM cases WHERE NOT decided";
+    ls_ratio_test test = {.threshold = t->task->threshold, .cases = (size_t)t->cases};
+    const uint64_t each = 60 * second * test.cases;
     const double max_s = 1e-9 * (double)(t->task->max_ns       ? t->task->max_ns
                                          : each < 600 * second ? each
                                                                : 600 * second);
-    size_t open = 0;
+    int64_t open, blocks;
+    LS_TRY(
+        ls_results_ask(t->regress->results, "SELECT count(*) FROM cases WHERE NOT decided", &open));
     t->begin = ls_clock_ns();
     t->deadline = t->begin + (uint64_t)(max_s * 1e9);
-    for (size_t i = 0; i < t->regress->count; i++) {
-        for (int side = 0; side < LS_SIDES; side++)
-            t->regress->cases[i].logs[side].count = 0; /* the first block included the gate */
-        open += !t->regress->cases[i].decided;
-    }
     if (!t->task->quiet && open > 0)
-        ls_log_stderr("regress: comparing %zu cases, by turns, for at most %.0f s", open, max_s);
-    for (uint64_t pairs = 0; open > 0 && test.spent < 1;) {
-        LS_TRY(run_pair(t, pairs++));
+        ls_log_stderr("regress: comparing %lld cases, by turns, for at most %.0f s",
+                      (long long)open, max_s);
+    for (int64_t pairs = 0; open > 0 && test.spent < 1;) {
+        LS_TRY(run_pair(t, ++pairs));
+        LS_TRY(ls_results_ask(t->regress->results, fewest, &blocks));
         const double spent = (double)(ls_clock_ns() - t->begin) * 1e-9 / max_s;
         const bool last = spent * (1 + 1.0 / (double)pairs) > 1 || pairs == LS_RATIO_BLOCKS_MOST;
-        const double share = last ? 1 : ls_ratio_due(&test, fewest_blocks(t->regress), spent);
+        const double share = last ? 1 : ls_ratio_due(&test, (size_t)blocks, spent);
         if (share <= 0)
             continue;
         LS_TRY(look(t, &test, share, &open));
         if (!t->task->quiet)
-            ls_log_stderr("regress: after %.0f s and %llu pairs of blocks %zu cases are undecided",
-                          spent * max_s, (unsigned long long)pairs, open);
+            ls_log_stderr("regress: after %.0f s and %lld pairs of blocks %lld cases are undecided",
+                          spent * max_s, (long long)pairs, (long long)open);
     }
     return LS_OK;
 }
 
 static ls_status measure(turns *t)
 {
+    static const char slow[] =
+        "INSERT INTO cases (kase, slowed, name, decided) SELECT kase, column1, name, decided"
+        " FROM (VALUES (0.01), (0.02), (0.03), (0.05), (0.1)), cases";
     const ls_regress_task *task = t->task;
     for (int side = LS_SIDES; side-- > 0;) { /* NEW first: options that nobody knows are not */
         json_auto_t *rows = json_array();    /* blamed on an old base */
         LS_TRY(take_block(t, side, true, block_most_ns, rows));
-        LS_TRY(ls_regress_add(t->regress, task, side, rows));
+        LS_TRY(ls_regress_add(t->regress, task, side, 0, ls_regress_but(task), rows));
     }
     LS_TRY(ls_regress_judge(task, t->regress));
-    t->measured = t->regress->count;
-    for (size_t i = 1; i < task->slowed_count; i++)
-        LS_TRY(ls_regress_repeat(t->regress, t->measured, task->slowed[i]));
-    t->steps = task->fixed_steps ? 0 : fit_steps(t->regress);
+    LS_TRY(ls_results_ask(t->regress->results, "SELECT count(*) FROM cases", &t->cases));
+    if (task->calibrates)
+        LS_TRY(ls_results_execute(t->regress->results, slow));
+    if (!task->fixed_steps)
+        LS_TRY(fit_steps(t));
     return take_turns(t);
 }
 

@@ -62,6 +62,10 @@ overall AS (
   FROM told),
 texts (format, part, number, text, row) AS (
   SELECT 'exit', 0, 0, printf('%d %s', status, verdict), NULL FROM overall
+  -- one line for all cases that cannot be compared
+  UNION ALL SELECT 'error', 0, 0, printf('%s: %s%s', name, error, iif(n > 1,
+      printf('; %d more case%s cannot be compared', n - 1, iif(n > 2, 's', '')), '')), NULL
+    FROM (SELECT name, error, min(number), count(*) AS n FROM told WHERE error IS NOT NULL) WHERE n
   UNION ALL SELECT 'md', 0, 0, printf('**Performance: %s**: %s' || char(10, 10), verdict, summary), NULL FROM overall
   UNION ALL SELECT format, 1, number, NULL, json_object('name', name,
       'verdict', CASE WHEN outcome = 1 AND verdict != 'slower' THEN 'worse' WHEN error IS NOT NULL THEN 'error'

@@ -2,58 +2,19 @@
 /* A comparison as one JSON document; what the other formats say of it is made by verdict.sql. */
 #include "bench/output/document.h"
 #include "bench/regress/regress.h"
-#include "bench/row/findings.h"
-#include "bench/rows/row.h"
-#include "bench/statistics/statistics.h"
+#include "common/base/log.h"
 #include "template_verdict.h"
 
-#include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* Median of a side's times; NaN without a ratio. Sorts the list; nothing uses its order later. */
-static double median_ms(const ls_regress_case *one, int side)
-{
-    const ls_log_list *logs = &one->logs[side];
-    return one->result.blocks ? exp(ls_statistics_median(logs->items, logs->count)) : NAN;
-}
-
-/* A figure that is not finite has no member. */
-static json_t *case_document(const ls_regress_case *one)
-{
-    const ls_ratio_result *result = &one->result;
-    const bool timed = result->blocks > 0, more = result->more > 0;
-    char noise[512] =
-        ""; /* what keeps the case from being told: "other programs used core 1 for 40% of .." */
-    if (ls_row_noise_words(ls_regress_row(one, LS_NEW), noise, sizeof noise) ||
-        ls_row_noise_words(ls_regress_row(one, LS_BASE), noise, sizeof noise))
-        noise[strcspn(noise, ";")] = 0;
-    return json_pack(
-        "{s:O*,s:s,s:s,s:I,s:o*,s:o*,s:o*,s:o*,s:o*,s:o*,s:b,s:o*,s:s*,s:O,s:O,s:s*}", "case",
-        ls_row_group(ls_regress_either(one), LS_G_case), "name", one->name, "verdict",
-        ls_verdict_name(result->verdict), "blocks", (json_int_t)result->blocks, "ratio",
-        json_real(timed ? result->ratio : NAN), "ci95",
-        timed ? ls_interval_value(result->ci95[0], result->ci95[1]) : NULL, "base_ms",
-        json_real(median_ms(one, LS_BASE)), "new_ms", json_real(median_ms(one, LS_NEW)),
-        "more_blocks", more ? json_integer((json_int_t)result->more) : NULL, "more_minutes",
-        json_real(more && timed && one->seconds > 0
-                      ? (double)result->more * one->seconds / (double)result->blocks / 60
-                      : NAN),
-        "paired", one->seconds > 0, "undecided",
-        one->undecided ? json_integer(one->undecided) : NULL, "noise", *noise ? noise : NULL,
-        "worse", one->worse, "differences", one->differences, "error", one->error);
-}
 
 ls_status ls_regress_document(const ls_regress_task *task, const ls_regress *regress,
                               json_t **document, int *exit_status)
 {
-    json_t *cases = json_array();
-    json_auto_t *exits = json_array();
-    for (size_t i = 0; i < regress->count; i++)
-        json_array_append_new(cases, case_document(&regress->cases[i]));
+    json_auto_t *cases = json_array(), *exits = json_array();
+    LS_TRY(ls_results_query(regress->results, "SELECT * FROM verdicts", NULL, cases));
     *document =
-        json_pack("{s:s,s:f,s:s,s:s,s:f,s:O*,s:o}", "verdict", "", "threshold", task->threshold,
+        json_pack("{s:s,s:f,s:s,s:s,s:f,s:O*,s:O}", "verdict", "", "threshold", task->threshold,
                   "base", task->side[LS_BASE], "new", task->side[LS_NEW], "seconds",
                   regress->seconds, "instructions", regress->instructions, "cases", cases);
     LS_TRY(ls_document_query(ls_template_verdict, *document, "exit", exits));
@@ -62,6 +23,15 @@ ls_status ls_regress_document(const ls_regress_task *task, const ls_regress *reg
     *exit_status = (int)strtol(text, NULL, 10);
     json_object_set_new(*document, "verdict", json_string(text + strcspn(text, " ") + 1));
     return LS_OK;
+}
+
+void ls_regress_tell_error(const json_t *document)
+{
+    json_auto_t *found = json_array();
+    const char *text;
+    ls_status_free(ls_document_query(ls_template_verdict, document, "error", found));
+    if (json_unpack(found, "[{s:s}]", "text", &text) == 0)
+        ls_log_stderr("regress: %s", text);
 }
 
 ls_status ls_verdict_check(const char *format)

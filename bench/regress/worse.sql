@@ -1,17 +1,20 @@
--- What came of a case besides its time, in this order: an `error` why it cannot be compared; a row of NEW that `failed`;
--- or what is `worse` in the new rows than in all base rows, and `differences` that are only reported: {key, base, new}.
--- And which keys of --fail-on are `known`, for a row has them ("": a row is ok). :document has `fail_on`: [{key,
--- tolerance}]; and of both sides, `base` and `new`, the `rows`, the `row` that represents them, the `path`, and whether it
--- is `timed`. Only rows that are ok count; of a side's numbers, or lists of them, the worst counts, of other values each.
+-- What came of the case :kase besides its time (cases.sql), in this order: an `error` why it cannot be compared; a row of
+-- NEW that `failed`; or what is `worse` in the new rows than in all base rows, and `differences` that are only reported:
+-- {key, base, new}. And which keys of :fail_on, [{key, tolerance}], are `known`, for a row has them ("": a row is ok).
+-- :base and :new are paths. Only rows that are ok count; of a side's numbers, or lists of them, the worst counts, of other
+-- values each.
+DELETE FROM found WHERE kase = :kase;
+INSERT INTO found
 WITH
 states AS (
-  SELECT side, :document ->> ('$.path.' || side) AS path, :document ->> ('$.timed.' || side) AS timed, row,
+  SELECT column1 AS side, column2 AS path, row,
+    EXISTS (SELECT 1 FROM held WHERE held.kase = :kase AND held.side = column3 AND pace > 0) AS timed,
     ifnull(row ->> '$.result.status', 'unknown') AS status, ifnull(row ->> '$.result.reason', 'no reason is given') AS reason,
     ifnull(json_type(row, '$.equivalence.pass') = 'false', 0) OR row ->> '$.result.status' IS 'failed' AS failed
-  FROM (SELECT column1 AS side, :document -> ('$.row.' || column1) AS row FROM (VALUES ('base'), ('new')))),
+  FROM (VALUES ('base', :base, 0), ('new', :new, 1)) LEFT JOIN represents ON kase = :kase AND side = column3),
 stop AS MATERIALIZED (
   SELECT list, text, change FROM (
-    SELECT 0 AS nth, side, 'error' AS list, 'is missing in ' || path AS text, NULL AS change FROM states WHERE row = 'null'
+    SELECT 0 AS nth, side, 'error' AS list, 'is missing in ' || path AS text, NULL AS change FROM states WHERE row IS NULL
     UNION ALL SELECT 1, '', 'failed', '', json_object('key', 'result.status', 'base', base.status, 'new', new.status,
         'reason', new.reason) FROM states AS base JOIN states AS new ON new.side = 'new' AND new.failed
       WHERE base.side = 'base' AND NOT base.failed
@@ -21,7 +24,7 @@ stop AS MATERIALIZED (
 -- The keys of a label "intended KEY, KEY: reason".
 intended AS (
   SELECT ifnull(key_path(value), value) AS key
-  FROM (SELECT substr(:document ->> '$.row.base.label', 9) AS label WHERE :document ->> '$.row.base.label' GLOB 'intended[ ,]*'),
+  FROM (SELECT substr(row ->> '$.label', 9) AS label FROM states WHERE side = 'base' AND row ->> '$.label' GLOB 'intended[ ,]*'),
     json_each('[' || replace(json_quote(replace(substr(label, 1, instr(label || ':', ':') - 1), ',', ' ')), ' ', '","') || ']')
   WHERE value != ''),
 keys AS (
@@ -31,14 +34,13 @@ keys AS (
   FROM (
     SELECT 1 AS part, key AS k, value AS field, 0.0 AS tolerance
     FROM json_each('["traffic.bytes_sent","traffic.messages_sent","memory.formula"]')
-    UNION ALL SELECT 2, key, value ->> 'key', value ->> 'tolerance' FROM json_each(:document, '$.fail_on')
+    UNION ALL SELECT 2, key, value ->> 'key', value ->> 'tolerance' FROM json_each(:fail_on)
     UNION ALL SELECT 3, key, value, 0.0
     FROM json_each('["program.nodes","program.bytes","memory.devices.peak","train.accuracy","train.evaluated",'
       || '"equivalence.grade","train.loss_last"]'))),
 sides AS (
-  SELECT side, key AS r, value AS row
-  FROM (SELECT 'base' AS side UNION ALL SELECT 'new'), json_each(:document, '$.rows.' || side)
-  WHERE value ->> '$.result.status' = 'ok'),
+  SELECT iif(side, 'new', 'base') AS side, number AS r, row FROM held JOIN main.rows ON rows.rowid = number
+  WHERE kase = :kase AND row ->> '$.result.status' = 'ok'),
 -- Values as JSON: null where a row has none. memory.formula: the sum of what formulas say of the devices' memory.
 found AS (
   SELECT k, side, r, ifnull(CASE
@@ -100,7 +102,7 @@ changes AS (
 judged AS (
   SELECT *, fails AND worse AND (base IS NOT NULL OR ifnull(new GLOB '"*', 0)) AS fail
   FROM changes WHERE worse OR (base IS NOT NULL AND new IS NOT NULL))
-SELECT list, text, change AS "change:json" FROM (
+SELECT :kase, list, text, change FROM (
   SELECT 0 AS part, 0 AS k, list, text, change FROM stop
   UNION ALL SELECT 1, k, iif(fail, 'worse', 'differences'), '', '{"key":' || json_quote(field)
       || ifnull(',"base":' || base, '') || ifnull(',"new":' || new, '') || '}' FROM judged AS one

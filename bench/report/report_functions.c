@@ -5,7 +5,6 @@
 #include "bench/statistics/statistics.h"
 #include "build_info.h"
 #include "common/base/digest.h"
-#include "common/base/grow.h"
 #include "common/base/numbers.h"
 
 #include <math.h>
@@ -125,33 +124,6 @@ static void ratio_text(sqlite3_context *context, int count, sqlite3_value **valu
                                                   : (ls_interval){a.value / b.value, 0, 0});
 }
 
-/* The values of a group whose median is asked for. */
-typedef struct numbers {
-    double *items;
-    size_t count;
-} numbers;
-
-static void add_number(sqlite3_context *context, int count, sqlite3_value **value)
-{
-    numbers *all = sqlite3_aggregate_context(context, sizeof *all);
-    (void)count;
-    if (!all || sqlite3_value_numeric_type(*value) > SQLITE_FLOAT)
-        return;
-    ls_status status = ls_grow("rows", &all->items, all->count, sizeof *all->items);
-    if (!status)
-        all->items[all->count++] = sqlite3_value_double(*value);
-    ls_status_free(status);
-}
-
-static void give_median(sqlite3_context *context)
-{
-    numbers *all = sqlite3_aggregate_context(context, 0);
-    if (all && all->count > 0)
-        sqlite3_result_double(context, ls_statistics_repeats(all->items, all->count).value);
-    if (all)
-        free(all->items);
-}
-
 void ls_page_add_functions(const ls_page *page, sqlite3 *db)
 {
     static const struct {
@@ -166,5 +138,4 @@ void ls_page_add_functions(const ls_page *page, sqlite3 *db)
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
         sqlite3_create_function(db, functions[i].name, functions[i].arguments, SQLITE_UTF8,
                                 (void *)(size_t)page, functions[i].call, NULL, NULL);
-    sqlite3_create_function(db, "median", 1, SQLITE_UTF8, NULL, NULL, add_number, give_median);
 }

@@ -64,14 +64,11 @@ ls_status ls_results_diff(ls_results_task *task)
 /* levels(list): for each number of the list the number of its level, from 0. */
 static void levels(sqlite3_context *context, int count, sqlite3_value **value)
 {
-    json_auto_t *list = json_loads((const char *)sqlite3_value_text(*value), 0, NULL),
-                *out = json_array();
-    const size_t n = json_array_size(list);
-    double *numbers = calloc(n + 1, sizeof *numbers);
+    json_auto_t *out = json_array();
+    size_t n;
+    double *numbers = ls_results_numbers(*value, &n);
     bool *changes = calloc(n + 1, sizeof *changes);
     (void)count;
-    for (size_t i = 0; numbers && i < n; i++)
-        numbers[i] = json_number_value(json_array_get(list, i));
     ls_status status =
         numbers && changes ? ls_level_changes(numbers, n, changes) : ls_fail_memory("levels", n);
     json_int_t level = 0;

@@ -404,7 +404,7 @@ static void predictions(void **state)
                  {"strategy=mirrored", false},
                  {"prediction.engine=ports", true},
                  {"result.warnings~predicted", true}};
-    json_auto_t *rows = json_loads(/* the order stays, whatever their times; no ids are needed */
+    json_auto_t *rows = json_loads(/* no ids are needed */
                                    "[{\"timestamp\":\"2\",\"case\":{\"strategy\":\"mirrored\"}},"
                                    " {\"timestamp\":\"3\",\"case\":{\"strategy\":\"mirrored\"},"
                                    "  "
@@ -414,12 +414,19 @@ static void predictions(void **state)
                                    0, NULL);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         ls_selection selection;
-        json_auto_t *taken = json_array();
+        ls_results *results;
+        int64_t taken, first;
+        size_t count;
         assert_null(ls_selection_open(cases[i].where, NULL, NULL, NULL, &selection));
         assert_int_equal(selection.predictions, cases[i].mixes);
-        assert_null(ls_selection_of(&selection, rows, taken));
-        assert_int_equal(json_array_size(taken), cases[i].mixes ? 1 : 2);
-        assert_ptr_equal(json_array_get(taken, 0), json_array_get(rows, cases[i].mixes));
+        assert_null(ls_results_of_rows(rows, &results));
+        assert_null(ls_selection_choose(&selection, results, &count));
+        assert_null(ls_selection_unmix(&selection, results));
+        assert_null(ls_results_ask(results, "SELECT count(*) FROM chosen", &taken));
+        assert_null(ls_results_ask(results, "SELECT number FROM chosen ORDER BY place", &first));
+        assert_int_equal(taken, cases[i].mixes ? 1 : 2);
+        assert_int_equal(first, cases[i].mixes ? 2 : 3); /* by time */
+        ls_results_close(results);
         ls_selection_close(&selection);
     }
 }

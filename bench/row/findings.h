@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Findings: properties of a series of times that a median and its interval hide; and noise. */
+/* Findings: properties of a series of times that a median and its interval hide. */
 #pragma once
 
-#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -25,7 +24,3 @@ bool ls_find_modes(const double *sorted, size_t n, double means[2], double *slow
 /** Autocorrelation: the correlation of neighbouring `medians` [n], *by, is over 0.5, and over 2.5 /
  * sqrt(n), which occurs by chance in 1%. False for n below 8. */
 bool ls_find_autocorrelation(const double *medians, size_t n, double *by);
-
-/** What of a row's noise is worth a warning, in words, then, after a semicolon, what helps; false
- * if there is nothing. */
-bool ls_row_noise_words(const json_t *row, char *words, size_t size);

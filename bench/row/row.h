@@ -94,7 +94,6 @@ ls_code ls_row_code(const json_t *row);
 ls_status ls_row_join(const ls_processes *processes, json_t *row);
 
 /** As above, for rows that this process has (an array): joins them into the first one by the table
- * of fields (ls_join). For noise, the device that lost most to others counts; where ranks share
- * cores (`shared`), time taken by other programs cannot be distinguished from time that ranks took
- * from each other. */
-void ls_rows_join(const json_t *rows, bool shared);
+ * of fields (ls_join). `hosts`: of each row; NULL if they are not known: then nothing is said of
+ * hosts, nor of cores that ranks share. */
+ls_status ls_rows_join(const json_t *rows, const json_t *hosts);

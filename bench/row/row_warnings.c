@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Warnings of a row: words in result.warnings, and sentences in result.notes, which begin with
- * their word. Notes describe this process, except that on noise, which is added, like the warnings,
- * when the rows of all ranks are joined.
+ * Notes of a row: sentences in result.notes that begin with the word of their warning. They
+ * describe this process; those that follow from figures are added when the rows of all ranks are
+ * joined (warnings.sql).
  */
-#include "bench/output/format.h"
 #include "bench/row/findings.h"
 #include "bench/row/row.h"
+#include "bench/rows/row.h"
 #include "bench/statistics/statistics.h"
 
 #include <math.h>
@@ -135,44 +135,4 @@ void ls_row_note(const ls_row_facts *f, json_t *row)
         note(row, "imprecise: the time limit or the budget ran out before ci95 was as narrow as "
                   "asked; raise --max-time or `budget:`");
     free(memory);
-}
-
-/* ---- Warnings ------------------------------------------------------------------------------- */
-
-/* The relative width of an interval above which a comparison says little; the ratio of median and
- * mean rate above which one of them does not describe the speed; and how long a run must be to show
- * its noise. */
-static const double widest = 0.1, most_skewed = 1.1, least_s = 1;
-
-void ls_row_add_warnings(json_t *row)
-{
-    char words[224], text[256];
-    ls_interval pace;
-    const bool noisy = ls_row_noise_words(row, words, sizeof words);
-    const bool wide = ls_row_pace(row, &pace) && pace.high - pace.low > widest * pace.value;
-    const double median = ls_row_real(row, LS_F_time_samples_per_s);
-    const double mean = ls_row_real(row, LS_F_time_samples_per_s_mean);
-    const struct {
-        const char *word;
-        bool holds;
-    } rules[] = {
-        {"oversubscribed", ls_row_true(row, LS_F_provenance_oversubscribed)},
-        {"noisy", wide && !noisy},
-        {"short", ls_row_group(row, LS_G_time) &&
-                      (ls_row_integer(row, LS_F_time_blocks) < LS_STATISTICS_BLOCKS ||
-                       ls_row_real(row, LS_F_time_timed_s) < least_s)},
-        {"skewed", median > most_skewed * mean || mean > most_skewed * median},
-    };
-    snprintf(text, sizeof text, "noisy: %s", words);
-    if (noisy && !ls_row_count(row, LS_F_result_notes))
-        ls_row_append(row, LS_F_result_notes, json_string(text));
-    else if (noisy) /* the first of the notes; known when ranks are joined */
-        json_array_insert_new(ls_row_get(row, LS_F_result_notes), 0, json_string(text));
-    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
-        if (rules[i].holds)
-            ls_row_append(row, LS_F_result_warnings, json_string(rules[i].word));
-    for (size_t i = 0; i < ls_row_count(row, LS_F_result_notes); i++) {
-        const char *known = ls_row_string_at(row, LS_F_result_notes, i);
-        ls_row_append(row, LS_F_result_warnings, json_stringn(known, strcspn(known, ":")));
-    }
 }

@@ -63,12 +63,6 @@ double ls_statistics_median(double *values, size_t n)
     return n ? ls_statistics_quantile(values, n, 0.5) : NAN;
 }
 
-ls_interval ls_statistics_repeats(double *values, size_t n)
-{
-    const double median = ls_statistics_median(values, n);
-    return (ls_interval){median, values[0], values[n - 1]};
-}
-
 void ls_statistics_compute(double *samples, size_t n, ls_statistics *out)
 {
     if (n == 0) {

@@ -68,10 +68,6 @@ ls_interval ls_statistics_ratio(ls_interval a, ls_interval b);
 /** The quantile p in [0, 1] of `sorted` [n], n > 0, as defined above. */
 double ls_statistics_quantile(const double *sorted, size_t n, double p);
 
-/** Summary of repeats: the median of `values` [n], n > 0, which are sorted in place, and the range
- * of all. */
-ls_interval ls_statistics_repeats(double *values, size_t n);
-
 /**
  * Over how many steps of mean length `mean` to average a time if the clock's resolution is `tick`
  * (same unit), so that a tick is at most half a percent of the sum.

@@ -56,6 +56,25 @@ void ls_served_close_requests(ls_resources *r)
         ls_ps_serving_close(&r->served->servers[k].serving);
 }
 
+ls_status ls_served_names(const ls_resources *r, ls_names *names)
+{
+    for (int w = 0; w < r->plan->placed.workers; w++) {
+        const ls_ps_client *client = &r->served->clients[w];
+        const struct {
+            const void *memory;
+            size_t bytes;
+        } all[] = {{client, sizeof *client},
+                   {client->took, r->plan->job->records * sizeof *client->took}};
+        for (int i = 0; i < 2; i++) {
+            const uintptr_t begin = (uintptr_t)all[i].memory;
+            if (begin)
+                LS_TRY(
+                    ls_names_add(names, (ls_name){begin, begin + all[i].bytes, "lateness", w, 0}));
+        }
+    }
+    return LS_OK;
+}
+
 /* ---- The run --------------------------------------------------------------------------------- */
 
 static ls_status load(ls_run *run, const ls_state_source *source)

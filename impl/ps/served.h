@@ -36,12 +36,10 @@ ls_status ls_served_open(ls_resources *resources);
 ls_status ls_served_open_server(ls_resources *resources, int member);
 void ls_served_close(ls_resources *resources);
 
-/** impl/arrival/run.c: opens the members' ends of requests, if servers serve as requests arrive.
- * The other one closes all ends, before the members' queues are closed. */
+/** impl/arrival/run.c: opens the members' ends of requests, if servers serve as requests arrive;
+ * closes all ends, before the members' queues are closed; names the memory that they need. */
 ls_status ls_served_open_requests(ls_resources *resources);
 void ls_served_close_requests(ls_resources *resources);
-
-/** Adds the names of the memory that workers have besides their replicas'. */
 ls_status ls_served_names(const ls_resources *resources, ls_names *names);
 
 /** ps_verbs.c: a server's buffer for sum number `sum`, counted over all workers. */

@@ -306,7 +306,7 @@ ls_status ls_step_plan_buckets(const ls_job *job, const ls_graph_part *part, ls_
     const ls_graph *graph = part ? part->graph : job->model->graph;
     const ls_bucketing how = {.bytes = job->exchange.bucket_bytes,
                               .block = ls_job_block(job),
-                              .fragments = part ? 1 : ls_job_fragments(job),
+                              .fragments = ls_job_fragments(job),
                               .chunks = job->gradients.windows ? part : NULL};
     return ls_buckets_open(graph, part ? part->owned : graph->variables.elements, how, out);
 }

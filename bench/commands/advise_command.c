@@ -61,7 +61,7 @@ static ls_status write_run_line(const ls_request *request, const ls_predictor *p
     if (!line)
         return ls_fail_memory("advise", 0);
     if (!*printed.data)
-        snprintf(printed.data, sizeof printed.data, LS_PLAYED_DATA);
+        snprintf(printed.data, sizeof printed.data, LS_PROPOSED_DATA);
     fprintf(line, "lockstep run --strategy %s", one->config.strategy->name);
     if (*one->options)
         fprintf(line, " %s", one->options);
@@ -74,7 +74,7 @@ static ls_status write_run_line(const ls_request *request, const ls_predictor *p
         ls_write_option(line, &table[i], given->values[0].text);
     }
     if (!ls_option_set_has(request->given, "data"))
-        fputs(" --data " LS_PLAYED_DATA, line);
+        fputs(" --data " LS_PROPOSED_DATA, line);
     if (platform->kind == LS_PLATFORM_FLAT)
         fprintf(line, " --link %s", platform->link);
     if (platform->kind == LS_PLATFORM_TWO_LEVEL)

@@ -51,11 +51,11 @@ extern const char *const ls_engine_words[];
  * engine does not play the platform, LS_CODE_MISSING if this build has no engine that does. */
 ls_status ls_engine_choose(const ls_platform *platform, ls_engine *engine);
 
-/** Plays; end_ns [graph->count] gets the time at which each activity ends, from 0. LS_CODE_CHECK
+/** Plays; end_ns [graph->played] gets the time at which each activity ends, from 0. LS_CODE_CHECK
  * if some never end, LS_CODE_INTERRUPTED after an interrupt. */
 ls_status ls_engine_play(ls_engine engine, const ls_play *play, double *end_ns);
 
-/** As above, for `plays` sets of factors, [plays, steps, devices], and end_ns [plays, count]. One
+/** As above, for `plays` sets of factors, [plays, steps, devices], and end_ns [plays, played]. One
  * process of simgrid plays them all. */
 ls_status ls_engine_play_all(ls_engine engine, const ls_play *play, size_t plays, double *end_ns);
 

@@ -55,13 +55,15 @@ ls_status ls_play_wait(ls_play_graph *g, uint32_t before, uint32_t after)
     return LS_OK;
 }
 
-ls_status ls_play_seal(ls_play_graph *g)
+ls_status ls_play_seal(ls_play_graph *g, size_t times)
 {
+    g->played = g->count + times * g->repeated;
     LS_TRY(ls_allocate("activities", &g->first, g->count + 2, sizeof *g->first));
     LS_TRY(ls_allocate("activities", &g->next, g->edge_count + 1, sizeof *g->next));
     for (size_t e = 0; e < g->edge_count; e++) {
         g->first[g->edges[e].before + 2]++;
-        g->nodes[g->edges[e].after].waits++;
+        if (g->edges[e].after < g->count)
+            g->nodes[g->edges[e].after].waits++;
     }
     for (size_t n = 2; n < g->count + 2; n++)
         g->first[n] += g->first[n - 1];

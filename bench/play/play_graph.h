@@ -47,7 +47,25 @@ typedef struct ls_play_graph {
     size_t *first;   /**< [count + 1] where a node's followers begin; after ls_play_seal */
     uint32_t *next;  /**< [edge_count] the followers */
     size_t messages; /**< number of nodes that are messages */
+    size_t played;   /**< activities: `count`, and repetitions; after ls_play_seal */
+    size_t repeated; /**< the last so many nodes are repeated (ls_play_seal) */
+    uint32_t steps;  /**< that these belong to */
 } ls_play_graph;
+
+/** Which repetition of the last nodes activity `number` is; 0: a node by itself, of that number. */
+static inline size_t ls_play_again(const ls_play_graph *graph, size_t number)
+{
+    return number < graph->count ? 0 : 1 + (number - graph->count) / graph->repeated;
+}
+
+/** Activity `number` of all that are played. */
+static inline ls_activity_node ls_play_activity(const ls_play_graph *graph, size_t number)
+{
+    const size_t again = ls_play_again(graph, number);
+    ls_activity_node node = graph->nodes[number - again * graph->repeated];
+    node.step += (uint32_t)again * graph->steps;
+    return node;
+}
 
 /** Appends a delay that waits for `before` (LS_PLAY_NONE: for nothing). */
 ls_status ls_play_delay(ls_play_graph *graph, uint32_t step, int device, double ns, uint32_t before,
@@ -64,7 +82,8 @@ void ls_play_show(ls_play_graph *graph, uint32_t node, ls_play_label label);
 ls_status ls_play_wait(ls_play_graph *graph, uint32_t before, uint32_t after);
 
 /** Sorts the edges by the node that is waited for, and counts waits. After it the graph is only
- * read. */
-ls_status ls_play_seal(ls_play_graph *graph);
+ * read. If `repeated`, the last nodes follow `times` more times, numbered on, with the same edges
+ * to each other and to the next time's: edges to nodes from `count` on. */
+ls_status ls_play_seal(ls_play_graph *graph, size_t times);
 
 void ls_play_close(ls_play_graph *graph);

@@ -121,17 +121,16 @@ static double serve_levels(player *p, const ls_activity_node *node, double ns)
 }
 
 /* When a message that is ready at `ns` ends. */
-static double end_of(player *p, const ls_activity_node *node, double ns)
+static double end_of(player *p, ls_activity_node node, double ns)
 {
-    const double amount = node->amount;
     const ls_platform_level net =
-        ls_platform_path(p->play->platform, p->play->devices_per_host, node->from, node->to);
+        ls_platform_path(p->play->platform, p->play->devices_per_host, node.from, node.to);
     if (p->play->platform->kind == LS_PLATFORM_TWO_LEVEL)
-        return serve_levels(p, node, ns) + node->rounds * net.latency_ns;
-    double start = larger(ns, larger(p->out_ns[node->from], p->in_ns[node->to]));
-    start += net.bytes_per_s > 0 ? amount * 1e9 / net.bytes_per_s : 0;
-    p->out_ns[node->from] = p->in_ns[node->to] = start;
-    return start + node->rounds * net.latency_ns;
+        return serve_levels(p, &node, ns) + node.rounds * net.latency_ns;
+    double start = larger(ns, larger(p->out_ns[node.from], p->in_ns[node.to]));
+    start += net.bytes_per_s > 0 ? node.amount * 1e9 / net.bytes_per_s : 0;
+    p->out_ns[node.from] = p->in_ns[node.to] = start;
+    return start + node.rounds * net.latency_ns;
 }
 
 static void push_look(player *p, uint32_t core)
@@ -145,27 +144,30 @@ static void push_look(player *p, uint32_t core)
 static void release(player *p, uint32_t number, double ns)
 {
     const ls_play *play = p->play;
-    const ls_activity_node *node = &play->graph->nodes[number];
-    if (p->cores && ls_play_computes(node)) {
-        const size_t core = ls_core_of(node->from, play->devices_per_host, play->cores);
-        ls_core_begin(&p->cores[core], p->works, number, ls_play_amount(play, node), play->turn_ns,
+    const ls_activity_node node = ls_play_activity(play->graph, number);
+    if (p->cores && ls_play_computes(&node)) {
+        const size_t core = ls_core_of(node.from, play->devices_per_host, play->cores);
+        ls_core_begin(&p->cores[core], p->works, number, ls_play_amount(play, &node), play->turn_ns,
                       ns);
         push_look(p, (uint32_t)core);
         return;
     }
-    const bool delays = node->to < 0;
-    const double at_ns = delays ? ns + ls_play_amount(play, node) : ns;
+    const bool delays = node.to < 0;
+    const double at_ns = delays ? ns + ls_play_amount(play, &node) : ns;
     push(&p->events, (event){at_ns, number, 0, delays ? ENDS : READY});
 }
 
 static void end(player *p, uint32_t node, double ns)
 {
     const ls_play_graph *g = p->play->graph;
+    const uint32_t behind = (uint32_t)(ls_play_again(g, node) * g->repeated);
     p->end_ns[node] = ns;
     p->ended++;
-    for (size_t e = g->first[node]; e < g->first[node + 1]; e++)
-        if (--p->left[g->next[e]] == 0)
-            release(p, g->next[e], ns);
+    for (size_t e = g->first[node - behind]; e < g->first[node - behind + 1]; e++) {
+        const uint32_t next = g->next[e] + behind;
+        if (next < g->played && --p->left[next] == 0)
+            release(p, next, ns);
+    }
 }
 
 /* What ended there may go on with a follower, which is ready by the time of the dispatch. */
@@ -191,8 +193,8 @@ static void look(player *p, event e)
 static ls_status run(player *p)
 {
     const ls_play_graph *g = p->play->graph;
-    for (size_t n = 0; n < g->count; n++) {
-        p->left[n] = g->nodes[n].waits;
+    for (size_t n = 0; n < g->played; n++) {
+        p->left[n] = ls_play_activity(g, n).waits;
         if (!p->left[n])
             release(p, (uint32_t)n, 0);
     }
@@ -202,24 +204,25 @@ static ls_status run(player *p)
             return ls_engine_interrupted();
         const event e = pop(&p->events);
         if (e.kind == READY)
-            push(&p->events, (event){end_of(p, &g->nodes[e.node], e.ns), e.node, 0, ENDS});
+            push(&p->events,
+                 (event){end_of(p, ls_play_activity(g, e.node), e.ns), e.node, 0, ENDS});
         else if (e.kind == ENDS)
             end(p, e.node, e.ns);
         else
             look(p, e);
     }
-    if (p->ended == g->count || p->events.failed)
+    if (p->ended == g->played || p->events.failed)
         return LS_OK;
     return ls_fail(
         LS_CODE_CHECK, "engine", "ports",
         "%zu of %zu activities (computations and messages) wait for each other, so the simulation "
         "never ends; this is a bug of the strategy's step: lockstep verify finds the place",
-        g->count - p->ended, g->count);
+        g->played - p->ended, g->played);
 }
 
 static ls_status play_by_ports(const ls_play *play, double *end_ns)
 {
-    const size_t count = play->graph->count;
+    const size_t count = play->graph->played;
     const size_t ports = 2 * (size_t)play->devices; /* no more hosts than devices */
     const int hosts = play->cores ? (play->devices - 1) / play->devices_per_host + 1 : 0;
     const size_t cores = (size_t)play->cores * (size_t)hosts;
@@ -272,7 +275,7 @@ ls_status ls_engine_play_all(ls_engine engine, const ls_play *play, size_t plays
     (void)engine;
     ls_play one = *play;
     for (size_t i = 0; i < plays; i++) {
-        LS_TRY(play_by_ports(&one, end_ns + i * play->graph->count));
+        LS_TRY(play_by_ports(&one, end_ns + i * play->graph->played));
         one.factors = one.factors ? one.factors + one.factor_count : NULL;
     }
     return LS_OK;

@@ -16,7 +16,7 @@ static ls_status make_probe(ls_play_graph *g, int devices)
         if (i > 0)
             LS_TRY(ls_play_message(g, 0, i, 0, 1, 1, LS_PLAY_NONE, &node));
     }
-    return ls_play_seal(g);
+    return ls_play_seal(g, 0);
 }
 
 ls_status ls_engine_probe(ls_engine engine, const ls_platform *platform, int devices,
@@ -71,7 +71,7 @@ static ls_status add_phases(ls_play_graph *g, int each, phases *p)
                          &p->all[k]));
         p->distances++;
     }
-    return ls_play_seal(g);
+    return ls_play_seal(g, 0);
 }
 
 /* Bandwidth of `times` large messages that take so long beyond their latency; 0 if not limited. */

@@ -89,19 +89,24 @@ static void *write_graph(void *context)
     FILE *to = h->graph_to;
     const ls_play_graph *g = h->play->graph;
     write_platform(h->play, to);
-    fprintf(to, "turn %.17g\nnodes %zu\n", h->play->turn_ns, g->count);
-    for (size_t n = 0; n < g->count; n++) {
-        const ls_activity_node *node = &g->nodes[n];
-        if (node->to < 0)
-            fprintf(to, "d %.17g %zu %zu\n", node->amount, factor_of(h->play, node),
-                    core_of(h->play, node));
+    size_t edges = 0;
+    fprintf(to, "turn %.17g\nnodes %zu\n", h->play->turn_ns, g->played);
+    for (size_t n = 0; n < g->played; n++) {
+        const ls_activity_node node = ls_play_activity(g, n);
+        edges += node.waits;
+        if (node.to < 0)
+            fprintf(to, "d %.17g %zu %zu\n", node.amount, factor_of(h->play, &node),
+                    core_of(h->play, &node));
         else
-            fprintf(to, "m %d %d %.17g %u\n", node->from, node->to, node->amount, node->rounds);
+            fprintf(to, "m %d %d %.17g %u\n", node.from, node.to, node.amount, node.rounds);
     }
-    fprintf(to, "edges %zu\n", g->first[g->count]);
-    for (size_t n = 0; n < g->count; n++)
-        for (size_t e = g->first[n]; e < g->first[n + 1]; e++)
-            fprintf(to, "%zu %u\n", n, g->next[e]);
+    fprintf(to, "edges %zu\n", edges);
+    for (size_t n = 0; n < g->played; n++) {
+        const size_t behind = ls_play_again(g, n) * g->repeated;
+        for (size_t e = g->first[n - behind]; e < g->first[n - behind + 1]; e++)
+            if (g->next[e] + behind < g->played)
+                fprintf(to, "%zu %zu\n", n, g->next[e] + behind);
+    }
     const size_t factors = h->play->factors ? h->play->factor_count : 0;
     fprintf(to, "plays %zu %zu\n", h->plays, factors);
     for (size_t i = 0; i < h->plays * factors; i++)
@@ -225,7 +230,7 @@ static ls_status judge(const helper *h, int status, bool all)
 
 static ls_status play(helper *h, double *end_ns)
 {
-    const size_t bytes = h->plays * h->play->graph->count * sizeof *end_ns;
+    const size_t bytes = h->plays * h->play->graph->played * sizeof *end_ns;
     int status = 0;
     LS_TRY(start(h));
     h->graph_to = h->to;

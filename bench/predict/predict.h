@@ -10,8 +10,8 @@
 
 #include <jansson.h>
 
-/** Data that a case is played with: their shape counts, not their number. */
-#define LS_PLAYED_DATA "synthetic:4096"
+/** Data that a run of a case is proposed with. */
+#define LS_PROPOSED_DATA "synthetic:4096"
 
 enum { LS_ACTIVITIES_MOST = 20000000 }; /**< of a case's steps; more are refused */
 

@@ -84,11 +84,14 @@ static void draw(const ls_predictor *p, const ls_durations *d, const ls_play *pl
 static void take_steps(const ls_unrolled *u, const double *end_ns, size_t warmup, size_t steps,
                        double *ends, double *step_ms)
 {
+    const ls_play_graph *g = &u->graph;
     memset(ends, 0, (warmup + steps) * sizeof *ends);
     for (size_t i = 0; i < u->end_count; i++) {
-        const uint32_t step = u->graph.nodes[u->ends[i]].step;
-        const double ns = end_ns[u->ends[i]];
-        ends[step] = ns > ends[step] ? ns : ends[step];
+        const bool repeats = u->ends[i] >= g->count - g->repeated;
+        for (size_t n = u->ends[i]; n < g->played; n = repeats ? n + g->repeated : g->played) {
+            const uint32_t step = ls_play_activity(g, n).step;
+            ends[step] = end_ns[n] > ends[step] ? end_ns[n] : ends[step];
+        }
     }
     for (size_t s = 0; s < steps; s++)
         step_ms[s] = (ends[warmup + s] - (warmup + s ? ends[warmup + s - 1] : 0)) * 1e-6;
@@ -128,14 +131,15 @@ static ls_status play_draws(const ls_predictor *p, const ls_plan_of_case *plan,
                             const ls_unrolled *u, ls_play *play, size_t warmup, play_room *room,
                             ls_predicted *out)
 {
-    /* How many draws are played at once: their times have room. */
+    /* How many draws are played at once, of which SimGrid's helper reads the graph once: their
+     * times have room. */
     enum { TIMES = 1 << 23 };
-    const size_t fit = TIMES / (u->graph.count + 1);
+    const size_t fit = p->engine == LS_ENGINE_PORTS ? 1 : TIMES / (u->graph.played + 1);
     const size_t all = warmup + out->steps, batch = fit < 1            ? 1
                                                     : fit < out->draws ? fit
                                                                        : out->draws;
     play->factor_count = all * (size_t)play->devices;
-    LS_TRY(ls_allocate("predict", &room->end_ns, batch * u->graph.count, sizeof(double)));
+    LS_TRY(ls_allocate("predict", &room->end_ns, batch * u->graph.played, sizeof(double)));
     LS_TRY(ls_allocate("predict", &room->factors, batch * play->factor_count, sizeof(double)));
     LS_TRY(ls_allocate("predict", &room->ends, all, sizeof(double)));
     LS_TRY(ls_allocate("predict", &room->sorted, out->steps, sizeof(double)));
@@ -159,18 +163,20 @@ static ls_status play_draws(const ls_predictor *p, const ls_plan_of_case *plan,
             drawn.factors += d * play->factor_count;
             /* what all devices did in the counted steps */
             double ns = 0;
-            for (size_t n = 0; n < drawn.graph->count; n++) {
-                const ls_activity_node *node = &drawn.graph->nodes[n];
-                if (node->to >= 0 || node->rounds || node->step < warmup)
+            for (size_t n = 0; n < drawn.graph->played; n++) {
+                const ls_play_graph *g = drawn.graph;
+                const ls_activity_node node = ls_play_activity(g, n);
+                if (node.to >= 0 || node.rounds || node.step < warmup)
                     continue;
-                const double amount = ls_play_amount(&drawn, node);
+                const double amount = ls_play_amount(&drawn, &node);
                 ns += amount;
                 if (out->uses_ns)
-                    out->uses_ns[node->from * LS_TIME_USES + (int)drawn.graph->labels[n].use] +=
+                    out->uses_ns[node.from * LS_TIME_USES +
+                                 (int)g->labels[n - ls_play_again(g, n) * g->repeated].use] +=
                         amount;
             }
             out->busy_ms += ns * 1e-6;
-            LS_TRY(take_draw(u, room->end_ns + d * u->graph.count, warmup, room, first + d, out));
+            LS_TRY(take_draw(u, room->end_ns + d * u->graph.played, warmup, room, first + d, out));
         }
     }
     return LS_OK;
@@ -186,6 +192,7 @@ static ls_traffic per_step(ls_traffic sum, size_t steps)
 static ls_unroll unroll_options(const ls_predictor *p, const ls_plan_of_case *plan,
                                 const ls_played_run *run, const ls_platform *platform)
 {
+    const bool whole = p->request->trace || p->request->goal || p->request->chakra;
     return (ls_unroll){.run = ls_step_run_of(run->run),
                        .algorithm = run->algorithm,
                        .by_nccl = !plan->job.exchange.allreduce->formula,
@@ -195,8 +202,8 @@ static ls_unroll unroll_options(const ls_predictor *p, const ls_plan_of_case *pl
                        .level = p->level,
                        .most = LS_ACTIVITIES_MOST,
                        .steps = (uint64_t)(plan->warmup + plan->timed),
-                       .labelled = p->request->trace || p->request->goal || p->request->chakra ||
-                                   ls_plan_is_pipeline(plan),
+                       .labelled = whole || ls_plan_is_pipeline(plan),
+                       .whole = whole,
                        .warmup = (uint64_t)plan->warmup};
 }
 
@@ -259,6 +266,7 @@ ls_status ls_predictor_play(const ls_predictor *p, const ls_plan_of_case *plan,
     if (!plan->timed)
         return LS_OK;
     out->steps = (size_t)plan->timed;
+    const size_t steps = (size_t)(plan->warmup + plan->timed);
     const ls_unroll what = unroll_options(p, plan, run, &p->platform);
     ls_play play = {.platform = &p->platform,
                     .devices = (int)run->devices,
@@ -269,7 +277,7 @@ ls_status ls_predictor_play(const ls_predictor *p, const ls_plan_of_case *plan,
     ls_closing(free_room) play_room room = {0};
     const ls_status unrolls = ls_unroll_steps(&what, &unrolled);
     play.graph = &unrolled.graph;
-    out->activities = unrolled.graph.count;
+    out->activities = unrolled.graph.played;
     out->sent = per_step(unrolled.sent, out->steps);
     out->draws = !what.durations->spread_count ? 1 /* without a spread all are the same */
                  : p->draws                    ? (size_t)p->draws
@@ -283,11 +291,13 @@ ls_status ls_predictor_play(const ls_predictor *p, const ls_plan_of_case *plan,
     if (p->other_count)
         LS_TRY(ls_formulas_move(&unrolled.formulas, &unrolled.graph, &p->platform,
                                 p->devices_per_host));
-    if (files->goal || files->chakra)
+    if (files->goal || files->chakra) { /* the first draw */
+        draw(p, what.durations, &play, plan->config->seed, 0, out->draws == 1, steps, room.factors);
         LS_TRY(write_graph(files, &play, out));
+    }
     if (!files->trace)
         return LS_OK;
-    draw(p, what.durations, &play, 0, 0, true, (size_t)(plan->warmup + plan->timed), room.factors);
+    draw(p, what.durations, &play, 0, 0, true, steps, room.factors);
     LS_TRY(ls_engine_play(p->engine, &play, room.end_ns)); /* once more, with median durations */
     out->unsaved = ls_status_first(
         out->unsaved, ls_virtual_trace_write(files->trace, &play, ls_step_run_of(run->run),

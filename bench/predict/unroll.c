@@ -15,8 +15,7 @@
 static ls_status make_formula(const ls_unroller *u, const ls_virtual_comm *comm, ls_formula *out)
 {
     ls_unrolled alone = {0};
-    ls_unroller inner = {
-        .what = u->what, .times = u->times, .out = &alone, .step = (uint32_t)u->what->warmup};
+    ls_unroller inner = {.what = u->what, .times = u->times, .out = &alone};
     ls_status status = LS_OK;
     for (int rank = 0; rank < comm->size && !status; rank++) {
         ls_virtual_comm copy = *comm;
@@ -29,7 +28,7 @@ static ls_status make_formula(const ls_unroller *u, const ls_virtual_comm *comm,
             status = ls_unroll_flush(&inner, &w, false);
     }
     if (!status)
-        status = ls_play_seal(&alone.graph);
+        status = ls_play_seal(&alone.graph, 0);
     out->alone = alone.graph;
     out->sent = alone.sent;
     free(inner.channels);
@@ -232,6 +231,16 @@ static ls_status begin(ls_unroller *u, const ls_step_program *p, const ls_task *
     return ls_play_wait(&u->out->graph, begun, w->tail);
 }
 
+static ls_status check_count(const ls_unroller *u, uint64_t count)
+{
+    return count <= u->what->most
+               ? LS_OK
+               : ls_fail(LS_CODE_USAGE, "predict", "activities",
+                         "the simulation has more than %llu activities (computations and "
+                         "messages); use --collectives flows, fewer --devices or --steps",
+                         (unsigned long long)u->what->most);
+}
+
 static ls_status add_task(ls_unroller *u, const ls_step_program *p, const ls_task *task)
 {
     ls_unroll_task w;
@@ -244,13 +253,7 @@ static ls_status add_task(ls_unroller *u, const ls_step_program *p, const ls_tas
         LS_TRY(ls_grow("predict", &u->out->ends, u->out->end_count, sizeof *u->out->ends));
         u->out->ends[u->out->end_count++] = w.tail;
     }
-    if (u->out->graph.count > u->what->most)
-        return ls_fail(LS_CODE_USAGE, "predict", "activities",
-                       "the simulation has more than %llu activities (computations and messages) "
-                       "in step %u of %llu; use --collectives flows, fewer --devices or --steps",
-                       (unsigned long long)u->what->most, u->step + 1,
-                       (unsigned long long)u->what->steps);
-    return LS_OK;
+    return check_count(u, u->out->graph.count);
 }
 
 /* ---- Steps ---------------------------------------------------------------------------------- */
@@ -281,6 +284,56 @@ static ls_status add_step(ls_unroller *u)
     return LS_OK;
 }
 
+/* What followed the lanes' latest activities `before` the second period follows, a period later,
+ * their latest ones now. */
+static ls_status repeat(ls_unroller *u, const uint32_t *before, size_t begin)
+{
+    ls_play_graph *g = &u->out->graph;
+    ls_auto uint32_t *lane_of = NULL; /* [begin] from 1 */
+    const size_t edges = g->edge_count;
+    LS_TRY(ls_allocate("predict", &lane_of, begin + 1, sizeof *lane_of));
+    for (int l = 0; l < u->what->run->plan.lanes.count; l++)
+        if (before[l] != LS_PLAY_NONE)
+            lane_of[before[l]] = (uint32_t)l + 1;
+    g->repeated = g->count - begin;
+    for (size_t e = 0; e < edges; e++) {
+        const ls_play_edge edge = g->edges[e];
+        if (edge.before < begin && edge.after >= begin)
+            LS_TRY(ls_play_wait(g, u->tail[lane_of[edge.before] - 1],
+                                edge.after + (uint32_t)g->repeated));
+    }
+    return LS_OK;
+}
+
+/* Unrolls all steps; or two periods of them, of which the second is repeated. */
+static ls_status add_steps(ls_unroller *u, uint32_t period)
+{
+    const ls_unroll *what = u->what;
+    ls_auto uint32_t *before = NULL;
+    const size_t lanes = (size_t)what->run->plan.lanes.count;
+    const bool repeats = !what->whole && what->steps > 2 * period;
+    const uint64_t times = repeats ? what->steps / period - 2 : 0;
+    size_t begin = 0;
+    u->counted = repeats ? period : (uint32_t)what->warmup;
+    LS_TRY(ls_allocate("predict", &before, lanes, sizeof *before));
+    for (; u->step < (repeats ? 2 * period : what->steps); u->step++) {
+        if (u->step == period) {
+            memcpy(before, u->tail, lanes * sizeof *before);
+            begin = u->out->graph.count;
+        }
+        LS_TRY(add_step(u));
+    }
+    if (repeats) {
+        const uint64_t counted = (what->steps - what->warmup) / period;
+        u->out->graph.steps = period;
+        u->out->sent.bytes_sent *= counted;
+        u->out->sent.messages_sent *= counted;
+        LS_TRY(repeat(u, before, begin));
+    }
+    LS_TRY(check_count(u, u->out->graph.count + times * u->out->graph.repeated));
+    return ls_play_seal(&u->out->graph, times);
+}
+
 static ls_status unroll(ls_unroller *u)
 {
     const ls_step_run *run = u->what->run;
@@ -294,9 +347,8 @@ static ls_status unroll(ls_unroller *u)
     LS_TRY(ls_allocate("predict", &u->begun, components, sizeof *u->begun));
     memset(u->tail, 0xff, lanes * sizeof *u->tail); /* LS_PLAY_NONE */
     memset(u->begun, 0xff, components * sizeof *u->begun);
-    for (; u->step < u->what->steps; u->step++)
-        LS_TRY(add_step(u));
-    return ls_play_seal(&u->out->graph);
+    const int64_t period = run->base.job->update.period;
+    return add_steps(u, period ? (uint32_t)period : 1);
 }
 
 ls_status ls_unroll_steps(const ls_unroll *what, ls_unrolled *out)

@@ -9,6 +9,9 @@
  * come and has been added. An all-reduce is its expansion (expand.h), or with `formula` a time that
  * begins for all ranks when the last of them is there. A component's step begins when its last one
  * has ended.
+ *
+ * Steps repeat with the period of their kinds. The first period is unlike the others, since nothing
+ * comes before it; the second one stands for all later ones (ls_play_seal).
  */
 #pragma once
 
@@ -28,14 +31,15 @@ typedef struct ls_unroll {
     ls_expansion level;
     uint64_t most; /**< activities: more are refused */
     uint64_t steps;
-    bool labelled;   /**< activities are labelled, for a trace */
+    bool labelled;   /**< activities are labelled, for a trace or by use */
+    bool whole;      /**< no step is left to repetition: the graph is written to a file */
     uint64_t warmup; /**< the first of them, which are not counted */
 } ls_unroll;
 
 typedef struct ls_unrolled {
-    ls_play_graph graph; /**< sealed */
-    uint32_t *ends;      /**< [end_count] where members' steps end; each knows its step */
-    size_t end_count;
+    ls_play_graph graph;  /**< sealed */
+    uint32_t *ends;       /**< [end_count] where members' steps end; each knows its step */
+    size_t end_count;     /**< ends of repeated steps are not listed again */
     ls_traffic sent;      /**< in all counted steps */
     ls_formulas formulas; /**< of all-reduces by formula */
 } ls_unrolled;

@@ -37,7 +37,7 @@ static ls_status enlarge(ls_unroller *u)
 
 void ls_unroll_count_sent(ls_unroller *u, size_t bytes, size_t messages)
 {
-    if (u->step < u->what->warmup)
+    if (u->step < u->counted)
         return;
     u->out->sent.bytes_sent += bytes;
     u->out->sent.messages_sent += messages;

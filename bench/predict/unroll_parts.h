@@ -41,11 +41,11 @@ typedef struct ls_unroller {
     ls_unrolled *out;
     ls_expansions expansions;
     const ls_message_times *times; /* NULL if messages cost nothing besides the network */
-    uint32_t step;
-    uint32_t *tail;              /* [lanes] the lane's latest activity */
-    uint32_t *begun;             /* [components] the end of its previous step */
-    uint32_t *done;              /* [tasks] of the step's program */
-    ls_unroll_channel *channels; /* [channel_count] hash table */
+    uint32_t step, counted;        /* what is sent counts from step `counted` on */
+    uint32_t *tail;                /* [lanes] the lane's latest activity */
+    uint32_t *begun;               /* [components] the end of its previous step */
+    uint32_t *done;                /* [tasks] of the step's program */
+    ls_unroll_channel *channels;   /* [channel_count] hash table */
     size_t channel_count, channels_used;
     ls_pending_end *pending;
     size_t pending_count, waiting;

@@ -197,6 +197,16 @@ rows "another player of the graph in GOAL says the same, to the rounding of calc
     1e-3 * r['goal_ms']"
 rows "and of Chakra's traces, to the rounding to microseconds" "r['chakra_messages'] == r['sends'] and
     abs(r['chakra_ms'] - r['goal_ms']) < 8 * 2e-3"
+# shellcheck disable=SC2086
+# A trace has each step written out; without one, the steps of a period are made once, and repeated.
+for case in mirrored "zero --zero-stage 3 --collectives formula" "local-sgd --local-sgd-every 2 --warmup 2" \
+    "hybrid --hybrid-inner pipeline" "ps --inject delay=1:2ms"; do
+    lockstep_ok predict $form --steps 6 --strategy $case --devices 4 --durations flops=1e9 --platform flat:$link
+    keep repeated
+    lockstep_ok predict $form --steps 6 --strategy $case --devices 4 --durations flops=1e9 --platform flat:$link --trace x
+    rows "${case%% *}: repeated steps are the steps written out" "all(r[group].get(name) == old('repeated')[0][group].get(
+        name) for group in ('time', 'traffic', 'prediction', 'memory') for name in r[group] if name != 'wall_s')"
+done
 lockstep predict --results none --durations flops=1e9 --platform flat:$link --strategy mirrored --devices 2,4 --trace x
 expect "two cases are no trace" one_line "cannot be written to one place"
 # shellcheck disable=SC2086

@@ -49,8 +49,8 @@ static void list_parts(const ls_net *net, int n, ls_layer_site *site)
     for (int user = n + 1; user < net->options.graph->count && net->nodes[n].is_fork; user++) {
         const net_node *user_node = &net->nodes[user];
         if (graph_node(net, user)->input_count && graph_node(net, user)->inputs[0] == n)
-            site->part[site->parts++] =
-                user_node->input_scratch[0] ? user_node->input_scratch[0] : net->nodes[n].gradient;
+            site->part[site->parts++] = user_node->inputs[0].scratch ? user_node->inputs[0].scratch
+                                                                     : net->nodes[n].gradient;
     }
 }
 
@@ -64,10 +64,10 @@ static void aim_gradients(ls_net *net, int n, ls_layer_site *site)
         if (!input->wants_gradient)
             continue;
         site->input_gradient[i] =
-            net->nodes[n].input_scratch[i] ? net->nodes[n].input_scratch[i] : input->gradient;
+            net->nodes[n].inputs[i].scratch ? net->nodes[n].inputs[i].scratch : input->gradient;
         if (input->fused_backward && !input->masked_before)
             site->input_relu = input->output;
-        site->adds = node->layer->adds && input->last_use != n && !net->nodes[n].input_scratch[i];
+        site->adds = node->layer->adds && input->last_use != n && !net->nodes[n].inputs[i].scratch;
     }
 }
 
@@ -221,16 +221,28 @@ static ls_status build_backward(ls_net *net, int n)
     if (my->waits)
         LS_TRY(release_gradients(net, n));
     for (int i = 0; i < node->input_count; i++)
-        if (my->input_scratch[i] && !net->nodes[node->inputs[i]].is_fork)
-            LS_TRY(ls_net_add_use(net, node->inputs[i], my->input_scratch[i], last));
+        if (my->inputs[i].scratch && !net->nodes[node->inputs[i]].is_fork)
+            LS_TRY(ls_net_add_use(net, node->inputs[i], my->inputs[i].scratch, last));
     return node->shares < 0 ? add_shared(net, n, my->splits ? &my->weights : last) : LS_OK;
 }
 
 /* ---- The interface -------------------------------------------------------------------------- */
 
+ls_status ls_net_allocate_nodes(const ls_graph *graph, net_node **out)
+{
+    size_t inputs = 0;
+    for (int n = 0; n < graph->count; n++)
+        inputs += (size_t)graph->nodes[n].input_count;
+    LS_TRY(ls_allocate("net", out, 1,
+                       (size_t)graph->count * sizeof **out + inputs * sizeof(net_input)));
+    net_input *next = (net_input *)(*out + graph->count);
+    for (int n = 0; n < graph->count; next += graph->nodes[n++].input_count)
+        (*out)[n].inputs = next;
+    return LS_OK;
+}
+
 ls_status ls_net_open(const ls_net_options *options, ls_net **out)
 {
-    const ls_graph *graph = options->graph;
     if (options->rows < 0 || !options->divisor ||
         (options->memory_of && options->memory_of->options.rows < options->rows))
         return ls_fail(LS_CODE_USAGE, "net", "rows",
@@ -239,11 +251,9 @@ ls_status ls_net_open(const ls_net_options *options, ls_net **out)
     ls_net *net;
     LS_TRY(ls_allocate("net", &net, 1, sizeof *net));
     net->options = *options;
-    ls_status status = ls_allocate("net", &net->nodes, (size_t)graph->count, sizeof *net->nodes);
-    if (!status) {
-        ls_net_plan(options, net->nodes);
+    ls_status status = ls_net_plan(options, &net->nodes);
+    if (!status)
         status = ls_net_take_buffers(net);
-    }
     for (int n = ls_net_begin(options); n < ls_net_end(options) && !status; n++) {
         status = build_forward(net, n);
         if (!status)
@@ -348,7 +358,7 @@ bool ls_net_kept(const ls_net *net, size_t index, void **memory, size_t *bytes)
     if (index >= (size_t)graph_node(net, loss)->input_count)
         return false;
     const int logits = graph_node(net, loss)->inputs[index];
-    void *scratch = net->nodes[loss].input_scratch[index];
+    void *scratch = net->nodes[loss].inputs[index].scratch;
     *memory = scratch ? scratch : net->nodes[logits].gradient;
     *bytes = node_bytes(o, logits);
     return true;

@@ -14,7 +14,6 @@
 #include "common/nn/net_private.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 /* ---- Plan: what is fused, what needs a gradient --------------------------------------------- */
 
@@ -150,24 +149,27 @@ static void plan_handing_on(const ls_graph *graph, net_node *nodes)
     for (int n = graph->count - 1; n >= 0; n--) {
         const ls_node *node = &graph->nodes[n];
         for (int i = 0; i < node->input_count && nodes[n].passing; i++) {
-            nodes[n].hands_on[i] =
+            nodes[n].inputs[i].hands_on =
                 node->layer->passes_gradient && can_have(graph, nodes, node->inputs[i], n);
-            if (nodes[n].hands_on[i])
+            if (nodes[n].inputs[i].hands_on)
                 nodes[node->inputs[i]].gradient_from = nodes[n].gradient_from;
         }
     }
 }
 
-void ls_net_plan(const ls_net_options *o, net_node *nodes)
+ls_status ls_net_plan(const ls_net_options *o, net_node **out)
 {
     const ls_graph *graph = o->graph;
-    for (int n = 0; n < graph->count; n++)
+    LS_TRY(ls_net_allocate_nodes(graph, out));
+    net_node *nodes = *out;
+    for (int n = 0; n < graph->count; n++) {
         nodes[n].splits = o->weights_apart && ls_node_splits(graph, n);
-    for (int n = 0; n < graph->count && o->waits; n++)
-        nodes[n].waits = o->waits[n] && !nodes[n].splits;
+        nodes[n].waits = o->waits && o->waits[n] && !nodes[n].splits;
+    }
     plan_fusions(o, nodes);
     plan_passing(graph, nodes);
     plan_handing_on(graph, nodes);
+    return LS_OK;
 }
 
 /* Elements of all variables of a node, which are contiguous. */
@@ -295,7 +297,7 @@ static ls_status pass_gradients(const ls_net_options *o, net_node *nodes, net_po
         size_t scratch[LS_NODE_INPUTS];
         for (int i = 0; i < node->input_count && !my->fused_forward; i++) {
             net_node *whose = &nodes[gradient_of(graph, nodes, node->inputs[i])];
-            if (my->hands_on[i]) {
+            if (my->inputs[i].hands_on) {
                 whose->gradient = my->gradient;
                 whose->pooled = my->pooled;
                 pool->items[my->pooled].users++;
@@ -304,7 +306,8 @@ static ls_status pass_gradients(const ls_net_options *o, net_node *nodes, net_po
                                  &whose->pooled));
             }
             if (my->scratch_passing && has_scratch(o, nodes, n, i))
-                LS_TRY(pool_take(pool, scratch_bytes(o, n, i), &my->input_scratch[i], &scratch[i]));
+                LS_TRY(
+                    pool_take(pool, scratch_bytes(o, n, i), &my->inputs[i].scratch, &scratch[i]));
         }
         for (int i = 0; i < node->input_count && !my->fused_forward; i++)
             if (my->scratch_passing && has_scratch(o, nodes, n, i))
@@ -326,7 +329,7 @@ static ls_status each_buffer(const ls_net_options *o, net_node *nodes, void **ta
                              take_memory take, void *context)
 {
     const ls_graph *graph = o->graph;
-    const size_t real = real_bytes_of(o);
+    const size_t real = real_bytes_of(o), rows = (size_t)o->rows;
     for (int n = ls_net_begin(o); n < ls_net_end(o); n++) {
         const ls_node *node = &graph->nodes[n];
         net_node *my = &nodes[n];
@@ -335,11 +338,9 @@ static ls_status each_buffer(const ls_net_options *o, net_node *nodes, void **ta
             size_t row = node->layer->integer_target
                              ? (size_t)ls_shape_positions(&node->shape) * sizeof(int32_t)
                              : (size_t)ls_shape_elements(&node->shape) * real;
-            LS_TRY(take(context,
-                        LS_MEMORY_AS(LS_MEMORY_ACTIVATIONS, node->layer->integer_target
-                                                                ? LS_MEMORY_OTHER
-                                                                : LS_MEMORY_FLOAT32),
-                        (size_t)o->rows * row, target));
+            const ls_memory_type type =
+                node->layer->integer_target ? LS_MEMORY_OTHER : LS_MEMORY_FLOAT32;
+            LS_TRY(take(context, LS_MEMORY_AS(LS_MEMORY_ACTIVATIONS, type), rows * row, target));
             if (node->layer->kept_bytes)
                 LS_TRY(take(context, LS_MEMORY_ACTIVATIONS, kept_bytes(o, n), &my->kept));
             continue;
@@ -357,7 +358,7 @@ static ls_status each_buffer(const ls_net_options *o, net_node *nodes, void **ta
         for (int i = 0; i < node->input_count; i++)
             if (has_scratch(o, nodes, n, i) && !my->scratch_passing)
                 LS_TRY(take(context, typed_use(ls_net_given_bytes(o, n, i)), scratch_bytes(o, n, i),
-                            &my->input_scratch[i]));
+                            &my->inputs[i].scratch));
         if (node->variable_count && (node->shares >= 0 || my->waits))
             LS_TRY(take(context, LS_MEMORY_WORKSPACE, count_variables(graph, node) * real,
                         &my->own_gradient));
@@ -390,7 +391,8 @@ static void borrow(ls_net *net, const ls_net *other)
         my->output = theirs->output;
         my->gradient = theirs->gradient;
         my->kept = theirs->kept;
-        memcpy(my->input_scratch, theirs->input_scratch, sizeof my->input_scratch);
+        for (int i = 0; i < graph_node(net, n)->input_count; i++)
+            my->inputs[i].scratch = theirs->inputs[i].scratch;
         my->own_gradient = theirs->own_gradient;
     }
     net->target = other->target;
@@ -439,7 +441,7 @@ ls_status ls_net_take_buffers(ls_net *net)
         if (my->borrows)
             my->output = input->output;
         if (my->fused_forward || my->is_fork)
-            my->gradient = my->input_scratch[0] ? my->input_scratch[0] : input->gradient;
+            my->gradient = my->inputs[0].scratch ? my->inputs[0].scratch : input->gradient;
         for (int i = 0; i < node->input_count && my->is_join; i++)
             net->nodes[node->inputs[i]].gradient = my->gradient;
     }
@@ -460,15 +462,13 @@ static ls_status count_bytes(void *context, ls_memory_use use, size_t bytes, voi
 static net_sizes count_sizes(const ls_net_options *options)
 {
     net_sizes sizes = {.shared = ls_net_scratch_bytes(options)};
-    net_node *nodes = calloc((size_t)options->graph->count, sizeof *nodes);
-    if (!nodes)
-        return sizes;
-    ls_net_plan(options, nodes);
+    ls_auto net_node *nodes = NULL;
     void *target;
-    ls_status_free(each_buffer(options, nodes, &target, count_bytes, &sizes));
-    if (!options->window_of)
+    ls_status_free(ls_net_plan(options, &nodes));
+    if (nodes)
+        ls_status_free(each_buffer(options, nodes, &target, count_bytes, &sizes));
+    if (nodes && !options->window_of)
         ls_status_free(take_window(options, nodes, count_bytes, &sizes));
-    free(nodes);
     return sizes;
 }
 

@@ -6,25 +6,29 @@
 #include "common/nn/net_nodes.h"
 #include "common/nn/repeat.h"
 
+typedef struct net_input {
+    void *scratch; /* its gradient, if another use wrote the input's first */
+    bool hands_on; /* it has its gradient in the node's own */
+} net_input;
+
 typedef struct net_node {
     bool wants_gradient; /* a gradient must reach its output */
     bool splits;         /* its weight pass is apart */
     bool waits;          /* its weight pass copies what its backward pass has made */
     bool fused_forward;  /* a ReLU that is fused into its input, and uses its buffers */
-    bool fused_backward; /* a ReLU whose mask its only user applies, or the layer before it */
+    bool fused_backward; /* a ReLU whose mask its only user applies, or the layer before */
     bool masked_before;  /* the layer before it does */
     bool is_fork, is_join;
-    bool borrows;                  /* its output has its first input's memory */
-    bool joined;                   /* its only user is a join, whose gradient it has */
-    bool passing;                  /* its gradient's memory is another's before and after */
-    bool scratch_passing;          /* input_scratch, too, passes its memory on */
-    bool hands_on[LS_NODE_INPUTS]; /* this input has its gradient in the node's own */
-    int gradient_from; /* the node whose gradient's memory it has in that way; or itself */
-    size_t pooled;     /* passing: the number of this memory, while buffers are planned */
-    int last_use;      /* last node that uses the output; -1 if none */
+    bool borrows;         /* its output has its first input's memory */
+    bool joined;          /* its only user is a join, whose gradient it has */
+    bool passing;         /* its gradient's memory is another's before and after */
+    bool scratch_passing; /* the inputs' scratch, too, passes its memory on */
+    int gradient_from;    /* the node whose gradient's memory it has in that way; or itself */
+    size_t pooled;        /* passing: the number of this memory, while buffers are planned */
+    int last_use;         /* last node that uses the output; -1 if none */
     void *output, *gradient, *kept;
-    void *input_scratch[LS_NODE_INPUTS]; /* gradient of an input that another use wrote first */
-    void *own_gradient; /* of variables, one after the other, of a node that shares or waits */
+    net_input *inputs;  /* [input_count] behind the nodes */
+    void *own_gradient; /* of variables, in order, of a node that shares or waits */
     ls_op_list forward, forward_rest, backward, backward_rest;
     ls_op_list weights; /* of a node that splits or waits */
     ls_op_list again;   /* if a repeated forward pass differs */
@@ -40,9 +44,12 @@ struct ls_net {
     size_t memory_count;
 };
 
-/* What is fused, and which gradients pass their memory on; then every node's buffers. */
-void ls_net_plan(const ls_net_options *options, net_node *nodes);
+/* What is fused, and which gradients pass their memory on, freed by the caller; then every node's
+ * buffers. */
+ls_status ls_net_plan(const ls_net_options *options, net_node **nodes);
 ls_status ls_net_take_buffers(ls_net *net);
+
+ls_status ls_net_allocate_nodes(const ls_graph *graph, net_node **out);
 
 /* Memory that is released with the net. */
 ls_status ls_net_allocate(void *net, ls_memory_use use, size_t bytes, void **out);

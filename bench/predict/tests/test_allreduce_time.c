@@ -195,7 +195,7 @@ static void play_place(const place *p)
                 add_all(g, p, algorithm, &load);
             ends[s][a] = g->begin;
         }
-    must(ls_play_seal(&g->graph));
+    must(ls_play_seal(&g->graph, 0));
     const ls_play what = {.graph = &g->graph,
                           .platform = &platform,
                           .devices = p->devices,

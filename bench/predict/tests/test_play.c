@@ -23,7 +23,7 @@ static const ls_platform flat = {.kind = LS_PLATFORM_FLAT,
 
 static double *play_on(ls_engine engine, const ls_play *play)
 {
-    double *end_ns = calloc(play->graph->count, sizeof *end_ns);
+    double *end_ns = calloc(play->graph->played, sizeof *end_ns);
     ls_status status = ls_engine_play(engine, play, end_ns);
     if (status)
         print_message("%s\n", ls_status_text(status));
@@ -45,7 +45,7 @@ static double *play_both(const ls_play *what)
     double *ports = play_on(LS_ENGINE_PORTS, what);
 #if LS_HAS_SIMGRID
     double *simgrid = play_on(LS_ENGINE_SIMGRID, what);
-    for (size_t i = 0; i < what->graph->count; i++)
+    for (size_t i = 0; i < what->graph->played; i++)
         if (fabs(ports[i] - simgrid[i]) > 1)
             fail_msg("activity %zu ends at %.3f ns on ports, %.3f on simgrid", i, ports[i],
                      simgrid[i]);
@@ -59,7 +59,7 @@ static double play(const ls_play_graph *graph, const ls_platform *platform, int 
     const ls_play what = {
         .graph = graph, .platform = platform, .devices = devices, .devices_per_host = 1};
     double *end_ns = play_both(&what);
-    const double last = last_of(end_ns, graph->count);
+    const double last = last_of(end_ns, graph->played);
     free(end_ns);
     return last;
 }
@@ -85,7 +85,7 @@ static void incast(void **state)
         assert_null(ls_play_message(&g, 0, i, 0, 1e6 * i, 1, delay, &message));
     }
     assert_null(ls_play_message(&g, 0, 0, 1, 5e5, 3, message, &back));
-    assert_null(ls_play_seal(&g));
+    assert_null(ls_play_seal(&g, 0));
     /* the last sender is ready first; its message ends at 5 ms + 10 us, and the rest follow */
     near(play(&g, &flat, SENDERS + 1), 15e6 + 10000);
     const ls_play what = {
@@ -106,7 +106,7 @@ static void factors(void **state)
     assert_null(ls_play_delay(&g, 0, 0, 100, LS_PLAY_NONE, &first));
     assert_null(ls_play_delay(&g, 1, 0, 100, first, &second));
     assert_null(ls_play_message(&g, 1, 0, 1, 1000, 0, second, &message));
-    assert_null(ls_play_seal(&g));
+    assert_null(ls_play_seal(&g, 0));
     const double by[] = {2, 1, 3, 1};
     const ls_play what = {
         .graph = &g, .platform = &flat, .devices = 2, .devices_per_host = 1, .factors = by};
@@ -115,6 +115,55 @@ static void factors(void **state)
     near(end_ns[second], 500);
     near(end_ns[message], 1500);
     free(end_ns);
+    ls_play_close(&g);
+}
+
+/* Appends steps [from, to) of two devices: a delay of each, behind its last and, of the second, the
+ * other's message of the step before; sets `last` to their delays, and the message. */
+static void append_steps(ls_play_graph *g, uint32_t from, uint32_t to, uint32_t last[3])
+{
+    for (uint32_t step = from; step < to; step++) {
+        uint32_t now[3];
+        assert_null(ls_play_delay(g, step, 0, 100, last[0], &now[0]));
+        assert_null(ls_play_delay(g, step, 1, 150, last[1], &now[1]));
+        assert_null(ls_play_wait(g, last[2], now[1]));
+        assert_null(ls_play_message(g, step, 0, 1, 90, 1, now[0], &now[2]));
+        memcpy(last, now, sizeof now);
+    }
+}
+
+/* A repeated step is played as if it were written out each time. */
+static void repeated(void **state)
+{
+    (void)state;
+    enum { STEPS = 5, NODES = 3 };
+    const ls_platform near_by = {.kind = LS_PLATFORM_FLAT,
+                                 .device = {.latency_ns = 70, .bytes_per_s = 1e9}};
+    ls_play_graph whole = {0}, g = {.repeated = NODES, .steps = 1};
+    uint32_t last[3] = {LS_PLAY_NONE, LS_PLAY_NONE, LS_PLAY_NONE}, of[3];
+    memcpy(of, last, sizeof of);
+    append_steps(&whole, 0, STEPS, of);
+    append_steps(&g, 0, 2, last);
+    assert_null(ls_play_wait(&g, last[0], last[0] + NODES));
+    assert_null(ls_play_wait(&g, last[1], last[1] + NODES));
+    assert_null(ls_play_wait(&g, last[2], last[1] + NODES));
+    assert_null(ls_play_seal(&whole, 0));
+    assert_null(ls_play_seal(&g, STEPS - 2));
+    assert_int_equal(g.played, whole.count);
+    double by[2 * STEPS];
+    for (int i = 0; i < 2 * STEPS; i++)
+        by[i] = 1 + i % 3;
+    ls_play what = {.graph = &whole, .platform = &near_by, .devices = 2, .factors = by};
+    what.devices_per_host = 1;
+    what.factor_count = 2 * STEPS;
+    double *wanted = play_both(&what);
+    what.graph = &g;
+    double *ends = play_both(&what);
+    assert_memory_equal(ends, wanted, whole.count * sizeof *ends);
+    assert_true(wanted[whole.count - 1] > wanted[whole.count - 1 - NODES]);
+    free(wanted);
+    free(ends);
+    ls_play_close(&whole);
     ls_play_close(&g);
 }
 
@@ -133,7 +182,7 @@ static void shared_cores(void **state)
     assert_null(ls_play_delay(&g, 0, 0, 500, LS_PLAY_NONE, &wake));
     g.nodes[wake].rounds = 1;
     assert_null(ls_play_delay(&g, 0, 2, 100, wake, &more));
-    assert_null(ls_play_seal(&g));
+    assert_null(ls_play_seal(&g, 0));
     const ls_play what = {.graph = &g,
                           .platform = &flat,
                           .devices = 4,
@@ -174,7 +223,7 @@ static void circle(void **state)
     assert_null(ls_play_delay(&g, 0, 0, 1, LS_PLAY_NONE, &a));
     assert_null(ls_play_message(&g, 0, 0, 1, 1, 1, a, &b));
     assert_null(ls_play_wait(&g, b, a));
-    assert_null(ls_play_seal(&g));
+    assert_null(ls_play_seal(&g, 0));
     const ls_play what = {.graph = &g, .platform = &flat, .devices = 2, .devices_per_host = 1};
     for (ls_engine e = LS_ENGINE_SIMGRID; e <= LS_ENGINE_PORTS; e++) {
         if (e == LS_ENGINE_SIMGRID && !LS_HAS_SIMGRID)
@@ -307,7 +356,7 @@ static void ring(void **state)
                 assert_null(ls_play_wait(&g, sent[(r + n - 1) % n], latest[r]));
             }
         }
-        assert_null(ls_play_seal(&g));
+        assert_null(ls_play_seal(&g, 0));
         near(play(&g, &flat, n), 2 * (n - 1) * (10000 + block));
         ls_play_close(&g);
     }
@@ -329,7 +378,7 @@ static void two_levels(void **state)
     assert_null(ls_play_message(&g, 0, 0, 2, 1e6, 1, inside, &across));
     assert_null(ls_play_message(&g, 0, 0, 2, 1e6, 2, across, &first));
     assert_null(ls_play_message(&g, 0, 1, 3, 1e6, 2, across, &second));
-    assert_null(ls_play_seal(&g));
+    assert_null(ls_play_seal(&g, 0));
     const ls_play what = {.graph = &g, .platform = &platform, .devices = 4, .devices_per_host = 2};
     for (int i = 0; i < (LS_HAS_SIMGRID ? 2 : 1); i++) {
         double *end_ns = play_on(i ? LS_ENGINE_SIMGRID : LS_ENGINE_PORTS, &what);
@@ -409,10 +458,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(incast),       cmocka_unit_test(factors),
-        cmocka_unit_test(circle),       cmocka_unit_test(expansions),
-        cmocka_unit_test(ring),         cmocka_unit_test(two_levels),
-        cmocka_unit_test(platforms),    cmocka_unit_test(busy),
-        cmocka_unit_test(exchanges),    cmocka_unit_test(shared_cores),
-        cmocka_unit_test(message_costs)};
+        cmocka_unit_test(repeated),     cmocka_unit_test(circle),
+        cmocka_unit_test(expansions),   cmocka_unit_test(ring),
+        cmocka_unit_test(two_levels),   cmocka_unit_test(platforms),
+        cmocka_unit_test(busy),         cmocka_unit_test(exchanges),
+        cmocka_unit_test(shared_cores), cmocka_unit_test(message_costs)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

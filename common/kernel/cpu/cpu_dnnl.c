@@ -50,12 +50,6 @@ static dnnl_status_t append_sum(dnnl_post_ops_t post)
     return dnnl_post_ops_append_sum(post, 1, 0, dnnl_data_type_undef);
 }
 
-static dnnl_status_t bytes_open(ls_dnnl_shape *shape, size_t bytes)
-{
-    return dnnl_memory_desc_create_with_strides(shape, 1, (dnnl_dims_t){(dnnl_dim_t)bytes}, dnnl_u8,
-                                                (dnnl_dims_t){1});
-}
-
 dnnl_status_t ls_dnnl_matmul_open(dnnl_primitive_desc_t *out, dnnl_engine_t engine,
                                   const ls_dnnl_shape shapes[4], bool bias,
                                   const_dnnl_primitive_attr_t attr)
@@ -90,12 +84,6 @@ static dnnl_status_t append_relu(dnnl_post_ops_t post)
 static dnnl_status_t append_sum(dnnl_post_ops_t post)
 {
     return dnnl_post_ops_append_sum(post, 1);
-}
-
-static dnnl_status_t bytes_open(ls_dnnl_shape *shape, size_t bytes)
-{
-    return dnnl_memory_desc_init_by_strides(shape, 1, (dnnl_dims_t){(dnnl_dim_t)bytes}, dnnl_u8,
-                                            (dnnl_dims_t){1});
 }
 
 dnnl_status_t ls_dnnl_matmul_open(dnnl_primitive_desc_t *out, dnnl_engine_t engine,
@@ -154,39 +142,52 @@ dnnl_status_t ls_dnnl_call_make(ls_dnnl_call *call, const_dnnl_primitive_desc_t 
     return dnnl_primitive_create(&call->primitive, desc);
 }
 
-ls_status ls_dnnl_call_add(ls_dnnl_call *call, int argument, ls_dnnl_shape_view shape,
-                           const void *data)
+void ls_dnnl_call_add(ls_dnnl_call *call, int argument, const void *data)
 {
-    dnnl_memory_t memory;
-    LS_TRY(ls_dnnl_check(dnnl_memory_create(&memory, shape, call->engine, (void *)(uintptr_t)data),
-                         "memory"));
-    call->arguments[call->count++] = (dnnl_exec_arg_t){.arg = argument, .memory = memory};
-    return LS_OK;
+    call->data[call->count] = data;
+    call->arguments[call->count++].arg = argument;
 }
 
-static ls_status add_scratch(ls_dnnl_call *call, ls_kernels *kernels)
+dnnl_status_t ls_dnnl_call_aim(ls_dnnl_call *call, int index, const void *data)
 {
-    ls_dnnl_shape shape;
-    void *scratch;
-    LS_TRY(ls_scratch_take(&kernels->scratch, call->scratch_bytes, &scratch));
-    LS_TRY(ls_dnnl_check(bytes_open(&shape, call->scratch_bytes), "scratch"));
-    ls_status status =
-        ls_dnnl_call_add(call, DNNL_ARG_SCRATCHPAD, ls_dnnl_shape_see(&shape), scratch);
-    ls_dnnl_shape_close(&shape);
-    return status;
+    const dnnl_memory_t memory = call->arguments[index].memory;
+    call->data[index] = data;
+    return memory ? dnnl_memory_set_data_handle(memory, (void *)(uintptr_t)data) : dnnl_success;
 }
 
 ls_status ls_dnnl_call_finish(ls_dnnl_call *call, ls_kernels *kernels)
 {
-    if (call->scratch_bytes)
-        LS_TRY(add_scratch(call, kernels));
-    return ls_dnnl_check(dnnl_stream_create(&call->stream, call->engine, dnnl_stream_default_flags),
-                         "stream");
+    void *scratch;
+    if (!call->scratch_bytes)
+        return LS_OK;
+    LS_TRY(ls_scratch_take(&kernels->scratch, call->scratch_bytes, &scratch));
+    ls_dnnl_call_add(call, DNNL_ARG_SCRATCHPAD, scratch);
+    return LS_OK;
 }
 
-ls_status ls_dnnl_call_run(const ls_dnnl_call *call, const char *what)
+/* An object of the library for each argument takes more memory than all else of an operation, and
+ * most calls of virtual devices (predict) never run. */
+static dnnl_status_t wrap(ls_dnnl_call *call)
+{
+    const_dnnl_primitive_desc_t desc;
+    dnnl_status_t status = dnnl_primitive_get_primitive_desc(call->primitive, &desc);
+    for (int i = 0; i < call->count && status == dnnl_success; i++) {
+        dnnl_exec_arg_t *a = &call->arguments[i];
+        if (!a->memory)
+            status = dnnl_memory_create(
+                &a->memory, dnnl_primitive_desc_query_md(desc, dnnl_query_exec_arg_md, a->arg),
+                call->engine, (void *)(uintptr_t)call->data[i]);
+    }
+    return status == dnnl_success
+               ? dnnl_stream_create(&call->stream, call->engine, dnnl_stream_default_flags)
+               : status;
+}
+
+ls_status ls_dnnl_call_run(ls_dnnl_call *call, const char *what)
 {
     LS_TRY(ls_team_check(ls_device_describe(call->device)->core_count));
+    if (!call->stream)
+        LS_TRY(ls_dnnl_check(wrap(call), "memory"));
     return ls_dnnl_check(
         dnnl_primitive_execute(call->primitive, call->stream, call->count, call->arguments), what);
 }

@@ -33,7 +33,8 @@ typedef struct ls_dnnl_call {
     dnnl_stream_t stream;
     size_t scratch_bytes; /**< set when the primitive is made */
     int count;
-    dnnl_exec_arg_t arguments[LS_DNNL_ARGUMENTS];
+    dnnl_exec_arg_t arguments[LS_DNNL_ARGUMENTS]; /**< their memory is wrapped by the first run */
+    const void *data[LS_DNNL_ARGUMENTS];
 } ls_dnnl_call;
 
 /** The failure of `what`, or LS_OK. */
@@ -60,14 +61,15 @@ const char *ls_dnnl_implementation(const_dnnl_primitive_desc_t desc);
  * team of the thread that creates. */
 dnnl_status_t ls_dnnl_call_make(ls_dnnl_call *call, const_dnnl_primitive_desc_t desc);
 
-/** Wraps the caller's memory as an argument of the call. */
-ls_status ls_dnnl_call_add(ls_dnnl_call *call, int argument, ls_dnnl_shape_view shape,
-                           const void *data);
+/** Adds the caller's memory, laid out as the primitive expects it, as an argument. */
+void ls_dnnl_call_add(ls_dnnl_call *call, int argument, const void *data);
+/** Gives argument number `index`, in the order in which they were added, other memory. */
+dnnl_status_t ls_dnnl_call_aim(ls_dnnl_call *call, int index, const void *data);
 
-/** Takes scratch for the operation that is being made, and opens the stream. */
+/** Adds scratch for the operation that is being made. */
 ls_status ls_dnnl_call_finish(ls_dnnl_call *call, ls_kernels *kernels);
 
 /** On a thread of the device; fails if its team is not the device's. */
-ls_status ls_dnnl_call_run(const ls_dnnl_call *call, const char *what);
+ls_status ls_dnnl_call_run(ls_dnnl_call *call, const char *what);
 
 void ls_dnnl_call_close(ls_dnnl_call *call);

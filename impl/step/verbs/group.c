@@ -168,11 +168,11 @@ static ls_status bring_share(ls_step *s, const ls_call *c, int member, ls_brough
     LS_TRY(ls_replica_find(r, target->range, &at));
     b->args.shards = ls_step_shards(s);
     if (ls_step_folds(ls_step_job(s))) {
-        ls_step_bring_terms(s, member, from->bucket, b);
+        ls_step_bring_terms(s, member, target->bucket, b);
     } else if (b->args.shards) {
         const ls_buckets *buckets = &s->plan->groups->buckets;
-        const reduced bucket = {GRADIENTS, from->bucket, buckets->items[from->bucket],
-                                buckets->extents[from->bucket]};
+        const reduced bucket = {GRADIENTS, target->bucket, buckets->items[target->bucket],
+                                buckets->extents[target->bucket]};
         const ls_call scatter = {.half = LS_REDUCE_SCATTER, .of = &bucket};
         ls_brought whole = {.args.scratch = end->scratch};
         LS_TRY(bring(s, &scatter, member, &whole, ops));

@@ -28,7 +28,6 @@ typedef struct conv_op {
     ls_dnnl_call conv, reorder; /* reorder without a primitive: equal layouts */
     size_t packed_bytes;
     void *packed; /* weights in oneDNN's layout */
-    dnnl_primitive_desc_t desc, reorder_desc;
 } conv_op;
 
 /* ---- Describing ----------------------------------------------------------------------------- */
@@ -135,40 +134,39 @@ static void shapes_close(ls_dnnl_shape shapes[TENSORS])
         ls_dnnl_shape_close(&shapes[i]);
 }
 
-/* The weights' layout that the primitive chose. */
-static ls_dnnl_shape_view liked_weights(const conv_op *c)
-{
-    return dnnl_primitive_desc_query_md(
-        c->desc, c->direction == TO_WEIGHTS ? dnnl_query_diff_weights_md : dnnl_query_weights_md,
-        0);
-}
-
 /* The convolution's primitive; backward ones need the forward one's descriptor as a hint. */
 static dnnl_status_t make_conv(conv_op *c, dnnl_primitive_attr_t attr,
-                               const ls_dnnl_shape shapes[TENSORS])
+                               const ls_dnnl_shape shapes[TENSORS], dnnl_primitive_desc_t *desc)
 {
     dnnl_primitive_desc_t hint = NULL;
     dnnl_status_t status = dnnl_success;
     if (c->direction != FORWARD)
         status = describe(c, FORWARD, shapes, NULL, attr, &hint);
     if (status == dnnl_success)
-        status = describe(c, c->direction, shapes, hint, attr, &c->desc);
+        status = describe(c, c->direction, shapes, hint, attr, desc);
     if (hint)
         dnnl_primitive_desc_destroy(hint);
-    return status == dnnl_success ? ls_dnnl_call_make(&c->conv, c->desc) : status;
+    return status == dnnl_success ? ls_dnnl_call_make(&c->conv, *desc) : status;
 }
 
-static dnnl_status_t make_reorder(conv_op *c, dnnl_primitive_attr_t attr, ls_dnnl_shape_view plain)
+/* Between the layout of weights that the convolution chose, and that of files. */
+static dnnl_status_t make_reorder(conv_op *c, dnnl_primitive_attr_t attr,
+                                  const_dnnl_primitive_desc_t conv, ls_dnnl_shape_view plain)
 {
-    ls_dnnl_shape_view liked = liked_weights(c);
+    const bool back = c->direction == TO_WEIGHTS;
+    dnnl_primitive_desc_t desc;
+    ls_dnnl_shape_view liked = dnnl_primitive_desc_query_md(
+        conv, back ? dnnl_query_diff_weights_md : dnnl_query_weights_md, 0);
     c->packed_bytes = dnnl_memory_desc_get_size(liked);
     if (dnnl_memory_desc_equal(liked, plain))
         return dnnl_success;
-    bool back = c->direction == TO_WEIGHTS;
-    dnnl_status_t status =
-        dnnl_reorder_primitive_desc_create(&c->reorder_desc, back ? liked : plain, c->conv.engine,
-                                           back ? plain : liked, c->conv.engine, attr);
-    return status == dnnl_success ? ls_dnnl_call_make(&c->reorder, c->reorder_desc) : status;
+    dnnl_status_t status = dnnl_reorder_primitive_desc_create(
+        &desc, back ? liked : plain, c->conv.engine, back ? plain : liked, c->conv.engine, attr);
+    if (status != dnnl_success)
+        return status;
+    status = ls_dnnl_call_make(&c->reorder, desc);
+    dnnl_primitive_desc_destroy(desc);
+    return status;
 }
 
 /* Runs on the device's thread. */
@@ -176,6 +174,7 @@ static ls_status create(void *context)
 {
     conv_op *c = context;
     dnnl_primitive_attr_t attr[2] = {NULL, NULL};
+    dnnl_primitive_desc_t desc = NULL;
     ls_dnnl_shape liked[TENSORS], plain[TENSORS];
     LS_TRY(ls_dnnl_check(shapes_open(&c->shape, false, liked), "shapes"));
     dnnl_status_t status = shapes_open(&c->shape, true, plain);
@@ -184,9 +183,11 @@ static ls_status create(void *context)
         if (status == dnnl_success)
             status = ls_dnnl_attributes_open(false, false, &attr[1]);
         if (status == dnnl_success)
-            status = make_conv(c, attr[0], liked);
+            status = make_conv(c, attr[0], liked, &desc);
         if (status == dnnl_success)
-            status = make_reorder(c, attr[1], ls_dnnl_shape_see(&plain[WEIGHTS]));
+            status = make_reorder(c, attr[1], desc, ls_dnnl_shape_see(&plain[WEIGHTS]));
+        if (desc)
+            dnnl_primitive_desc_destroy(desc);
         shapes_close(plain);
     }
     shapes_close(liked);
@@ -208,7 +209,7 @@ static const int *argument_names(direction to)
     return names[to];
 }
 
-static ls_status add_memories(conv_op *c, ls_kernels *kernels, const ls_dnnl_shape shapes[TENSORS])
+static ls_status add_memories(conv_op *c, ls_kernels *kernels)
 {
     const int *names = argument_names(c->direction);
     const bool back = c->direction == TO_WEIGHTS;
@@ -216,18 +217,14 @@ static ls_status add_memories(conv_op *c, ls_kernels *kernels, const ls_dnnl_sha
         c->op.reorders = 1;
         c->op.reordered_bytes = c->packed_bytes;
         LS_TRY(ls_scratch_take(&kernels->scratch, c->packed_bytes, &c->packed));
-        LS_TRY(ls_dnnl_call_add(&c->reorder, back ? DNNL_ARG_TO : DNNL_ARG_FROM,
-                                ls_dnnl_shape_see(&shapes[WEIGHTS]), c->tensors[WEIGHTS]));
-        LS_TRY(ls_dnnl_call_add(&c->reorder, back ? DNNL_ARG_FROM : DNNL_ARG_TO, liked_weights(c),
-                                c->packed));
+        ls_dnnl_call_add(&c->reorder, back ? DNNL_ARG_TO : DNNL_ARG_FROM, c->tensors[WEIGHTS]);
+        ls_dnnl_call_add(&c->reorder, back ? DNNL_ARG_FROM : DNNL_ARG_TO, c->packed);
         LS_TRY(ls_dnnl_call_finish(&c->reorder, kernels));
     }
     for (int i = 0; i < TENSORS; i++) {
         bool reordered = i == WEIGHTS && c->reorder.primitive;
         if (c->tensors[i])
-            LS_TRY(ls_dnnl_call_add(&c->conv, names[i],
-                                    i == WEIGHTS ? liked_weights(c) : ls_dnnl_shape_see(&shapes[i]),
-                                    reordered ? c->packed : c->tensors[i]));
+            ls_dnnl_call_add(&c->conv, names[i], reordered ? c->packed : c->tensors[i]);
     }
     return ls_dnnl_call_finish(&c->conv, kernels);
 }
@@ -235,7 +232,7 @@ static ls_status add_memories(conv_op *c, ls_kernels *kernels, const ls_dnnl_sha
 static ls_status run_conv(ls_op *op, ls_queue *queue)
 {
     (void)queue;
-    const conv_op *c = (const conv_op *)op;
+    conv_op *c = (conv_op *)op;
     const bool back = c->direction == TO_WEIGHTS;
     if (c->reorder.primitive && !back)
         LS_TRY(ls_dnnl_call_run(&c->reorder, "reorder"));
@@ -271,21 +268,13 @@ static void destroy(ls_op *op)
     conv_op *c = (conv_op *)op;
     ls_dnnl_call_close(&c->conv);
     ls_dnnl_call_close(&c->reorder);
-    if (c->desc)
-        dnnl_primitive_desc_destroy(c->desc);
-    if (c->reorder_desc)
-        dnnl_primitive_desc_destroy(c->reorder_desc);
     free(c);
 }
 
 static ls_status open_parts(conv_op *c, ls_kernels *kernels)
 {
-    ls_dnnl_shape shapes[TENSORS];
     LS_TRY(ls_device_call(c->device, create, c));
-    LS_TRY(ls_dnnl_check(shapes_open(&c->shape, true, shapes), "shapes"));
-    ls_status status = add_memories(c, kernels, shapes);
-    shapes_close(shapes);
-    return status;
+    return add_memories(c, kernels);
 }
 
 /* `like` has the fields that differ between the directions. */

@@ -30,7 +30,6 @@ typedef struct bf16_op {
     const cpu_kernels *cpu;
     ls_kernels *kernels;        /* the base of cpu */
     ls_dnnl_call product, pack; /* pack without a primitive: b is used unchanged */
-    dnnl_primitive_desc_t desc; /* of product */
     size_t packed_bytes;
     void *packed;   /* b as the library wants it */
     uint16_t *rows; /* [ROWS, k] if a has fewer */
@@ -100,12 +99,6 @@ bool ls_bf16_multiplies(struct dnnl_engine *engine)
 
 /* ---- Making it ------------------------------------------------------------------------------- */
 
-/* The layout of b that the library asks for. */
-static ls_dnnl_shape_view liked(const bf16_op *b)
-{
-    return dnnl_primitive_desc_query_md(b->desc, dnnl_query_weights_md, 0);
-}
-
 static dnnl_status_t make_pack(bf16_op *b, ls_dnnl_shape_view wanted, ls_dnnl_shape_view plain)
 {
     dnnl_primitive_attr_t attr = NULL;
@@ -139,7 +132,8 @@ static ls_status take_scratch(bf16_op *b)
     return b->pack.primitive ? ls_scratch_take(scratch, b->packed_bytes, &b->packed) : LS_OK;
 }
 
-static ls_status add_calls(bf16_op *b, const ls_dnnl_shape plain[TENSORS])
+/* Allocates memory, which waits for the device's thread. */
+static ls_status add_calls(bf16_op *b)
 {
     static const int names[TENSORS] = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_BIAS, DNNL_ARG_DST};
     const ls_bf16_product_args *a = &b->args;
@@ -151,15 +145,13 @@ static ls_status add_calls(bf16_op *b, const ls_dnnl_shape plain[TENSORS])
         data[RESULT] = b->block;
     }
     if (b->pack.primitive) {
-        LS_TRY(ls_dnnl_call_add(&b->pack, DNNL_ARG_FROM, ls_dnnl_shape_see(&plain[WEIGHTS]), a->b));
-        LS_TRY(ls_dnnl_call_add(&b->pack, DNNL_ARG_TO, liked(b), b->packed));
+        ls_dnnl_call_add(&b->pack, DNNL_ARG_FROM, a->b);
+        ls_dnnl_call_add(&b->pack, DNNL_ARG_TO, b->packed);
         LS_TRY(ls_dnnl_call_finish(&b->pack, b->kernels));
     }
     for (int i = 0; i < TENSORS; i++)
         if (data[i])
-            LS_TRY(ls_dnnl_call_add(&b->product, names[i],
-                                    i == WEIGHTS ? liked(b) : ls_dnnl_shape_see(&plain[i]),
-                                    data[i]));
+            ls_dnnl_call_add(&b->product, names[i], data[i]);
     return ls_dnnl_call_finish(&b->product, b->kernels);
 }
 
@@ -168,25 +160,19 @@ static ls_status create(void *context)
 {
     bf16_op *b = context;
     ls_dnnl_shape plain[TENSORS];
-    LS_TRY(ls_dnnl_check(describe(b->product.engine, &b->args, &b->desc), "primitive"));
-    snprintf(b->name, sizeof b->name, "bf16_product.%s", ls_dnnl_implementation(b->desc));
-    LS_TRY(ls_dnnl_check(ls_dnnl_call_make(&b->product, b->desc), "primitive"));
-    if (b->args.transpose_a)
-        return LS_OK;
-    LS_TRY(ls_dnnl_check(shapes_open(&b->args, true, plain), "shapes"));
-    const dnnl_status_t status = make_pack(b, liked(b), ls_dnnl_shape_see(&plain[WEIGHTS]));
-    shapes_close(plain);
+    dnnl_primitive_desc_t desc;
+    LS_TRY(ls_dnnl_check(describe(b->product.engine, &b->args, &desc), "primitive"));
+    snprintf(b->name, sizeof b->name, "bf16_product.%s", ls_dnnl_implementation(desc));
+    dnnl_status_t status = ls_dnnl_call_make(&b->product, desc);
+    if (status == dnnl_success && !b->args.transpose_a)
+        status = shapes_open(&b->args, true, plain);
+    if (status == dnnl_success && !b->args.transpose_a) {
+        status = make_pack(b, dnnl_primitive_desc_query_md(desc, dnnl_query_weights_md, 0),
+                           ls_dnnl_shape_see(&plain[WEIGHTS]));
+        shapes_close(plain);
+    }
+    dnnl_primitive_desc_destroy(desc);
     return ls_dnnl_check(status, "primitive");
-}
-
-/* Allocates memory, which waits for the device's thread. */
-static ls_status add_memories(bf16_op *b)
-{
-    ls_dnnl_shape plain[TENSORS];
-    LS_TRY(ls_dnnl_check(shapes_open(&b->args, true, plain), "shapes"));
-    ls_status status = add_calls(b, plain);
-    shapes_close(plain);
-    return status;
 }
 
 /* ---- Running it ------------------------------------------------------------------------------ */
@@ -210,7 +196,7 @@ static void finish_part(void *context, int part, int parts)
 }
 
 /* Rows [from, from + count) of c, count up to ROWS. */
-static ls_status run_block(const bf16_op *b, int64_t from, int64_t count)
+static ls_status run_block(bf16_op *b, int64_t from, int64_t count)
 {
     const ls_bf16_product_args *a = &b->args;
     const finish rest = {b, from * a->n, count * a->n};
@@ -220,9 +206,7 @@ static ls_status run_block(const bf16_op *b, int64_t from, int64_t count)
         memset(b->rows + count * a->k, 0, (size_t)((ROWS - count) * a->k) * sizeof *rows);
         rows = b->rows;
     }
-    LS_TRY(ls_dnnl_check(
-        dnnl_memory_set_data_handle(b->product.arguments[SOURCE].memory, (void *)(uintptr_t)rows),
-        "memory"));
+    LS_TRY(ls_dnnl_check(ls_dnnl_call_aim(&b->product, SOURCE, rows), "memory"));
     LS_TRY(ls_dnnl_call_run(&b->product, "matmul"));
     return ls_team_run(ls_cpu_threads_for(b->cpu, rest.count), finish_part,
                        (void *)(uintptr_t)&rest);
@@ -230,7 +214,7 @@ static ls_status run_block(const bf16_op *b, int64_t from, int64_t count)
 
 static ls_status run(ls_op *base, ls_queue *queue)
 {
-    const bf16_op *b = (const bf16_op *)base;
+    bf16_op *b = (bf16_op *)base;
     const ls_bf16_product_args *a = &b->args;
     (void)queue;
     if (a->transpose_a && b->product.primitive)
@@ -256,8 +240,6 @@ static void destroy(ls_op *base)
     bf16_op *b = (bf16_op *)base;
     ls_dnnl_call_close(&b->product);
     ls_dnnl_call_close(&b->pack);
-    if (b->desc)
-        dnnl_primitive_desc_destroy(b->desc);
     free(b);
 }
 
@@ -283,7 +265,7 @@ ls_status ls_cpu_bf16_product(ls_kernels *kernels, const ls_bf16_product_args *a
     const bool any = a->m && a->n && a->k;
     ls_status status = any ? ls_device_call(kernels->device, create, b) : LS_OK;
     if (any && !status)
-        status = add_memories(b);
+        status = add_calls(b);
     if (status) {
         destroy(&b->op);
         return status;

@@ -134,19 +134,13 @@ static ls_status create(void *context)
 
 static ls_status add_memories(ls_product *product, ls_kernels *kernels)
 {
-    static const int names[4] = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_BIAS, DNNL_ARG_DST};
     const ls_vector_product *spec = &product->spec;
-    const void *const data[4] = {spec->gemm.a, spec->gemm.b, spec->bias, spec->gemm.c};
-    ls_dnnl_shape shapes[4];
-    LS_TRY(ls_dnnl_check(shapes_open(&spec->gemm, shapes), "shapes"));
-    ls_status status = LS_OK;
-    for (int i = 0; i < 4; i++) {
-        if (!status && data[i])
-            status =
-                ls_dnnl_call_add(&product->call, names[i], ls_dnnl_shape_see(&shapes[i]), data[i]);
-        ls_dnnl_shape_close(&shapes[i]);
-    }
-    return status ? status : ls_dnnl_call_finish(&product->call, kernels);
+    ls_dnnl_call_add(&product->call, DNNL_ARG_SRC, spec->gemm.a);
+    ls_dnnl_call_add(&product->call, DNNL_ARG_WEIGHTS, spec->gemm.b);
+    if (spec->bias)
+        ls_dnnl_call_add(&product->call, DNNL_ARG_BIAS, spec->bias);
+    ls_dnnl_call_add(&product->call, DNNL_ARG_DST, spec->gemm.c);
+    return ls_dnnl_call_finish(&product->call, kernels);
 }
 
 /* ---- Either -------------------------------------------------------------------------------- */
@@ -187,7 +181,7 @@ bool ls_product_packed(const ls_product *product)
     return !product->call.primitive;
 }
 
-ls_status ls_product_run(const ls_product *product)
+ls_status ls_product_run(ls_product *product)
 {
     if (product->call.primitive)
         return ls_dnnl_call_run(&product->call, "matmul");

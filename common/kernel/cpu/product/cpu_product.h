@@ -48,7 +48,7 @@ void ls_product_close(ls_product *product);
 bool ls_product_packed(const ls_product *product);
 
 /** On a thread of the device. */
-ls_status ls_product_run(const ls_product *product);
+ls_status ls_product_run(ls_product *product);
 
 /** Bytes of scratch memory of a packed product on so many threads. */
 size_t ls_packed_scratch(int threads);

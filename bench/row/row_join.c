@@ -59,7 +59,7 @@ ls_status ls_row_join(const ls_processes *processes, json_t *row)
     return status;
 }
 
-void ls_row_warn(json_t *row)
+void ls_row_add_warnings(json_t *row)
 {
     ls_status_free(put_answer(row, ls_template_warnings, row)); /* not worth losing the row */
 }

@@ -78,8 +78,8 @@ static ls_status find_verb(const ls_option_set *set, const results_verb **out)
     const size_t given = set->operand_count - 1;
     if (given < (*out)->count)
         return ls_fail(LS_CODE_USAGE, "results", name,
-                       "this verb takes the arguments %s, but %zu of %zu are given",
-                       (*out)->operands, given, (*out)->count);
+                       "%zu of %zu arguments are given; use lockstep results %s %s", given,
+                       (*out)->count, name, (*out)->operands);
     if (given > (*out)->count && !(*out)->more)
         return ls_fail(LS_CODE_USAGE, "argument", set->operands[(*out)->count + 1],
                        "unexpected argument; use lockstep results %s%s%s [--OPTION VALUE]...", name,

@@ -105,7 +105,7 @@ static ls_status check_file(const char *text)
     fclose(file);
     return regular ? LS_OK
                    : ls_fail(LS_CODE_MISSING, "option --platform", text,
-                             "there is no such file; name a platform file of SimGrid");
+                             "this is not a file; name a platform file of SimGrid");
 }
 
 ls_status ls_platform_parse(const char *text, ls_platform *out)

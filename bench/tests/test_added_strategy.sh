@@ -38,7 +38,7 @@ expect "replayed with several replicas, tails and bf16" [ "$(grep -c 'none *ok' 
 lockstep_ok run --strategy added $quick --print-step --quiet --results none
 expect "its arithmetic is listed" grep -q 'slow momentum  *1 .*slow momentum' out
 lockstep run --strategy added $quick --reduce exact --results none
-expect "exact mode is refused" one_line 'strategy: added: does not sum gradients, .*'
+expect "exact mode is refused" one_line 'strategy: added: this strategy does not sum gradients, .*'
 lockstep run --strategy added $quick --checkpoint saved --results none
 expect "checkpoints are refused" one_line 'option: --checkpoint: cannot be used with --strategy added, .*'
 lockstep_ok results list --results a.db --where added_share=0.3 --columns added_share --format csv

@@ -91,7 +91,7 @@ rows "auto without a checkpoint begins" '"resumed_step" not in r["checkpoint"]'
 expect "leftovers: $(ls begun)" test "$(ls begun | tr '\n' ' ')" = "other step-00000006 "
 lockstep run $small $steps --checkpoint begun
 expect "a folder with checkpoints" test "$code" -eq 2
-expect "a folder with checkpoints" one_line "option --checkpoint: begun: has checkpoints"
+expect "a folder with checkpoints" one_line "option --checkpoint: begun: this folder has a checkpoint already"
 lockstep run $small --warmup 1 --steps 4 --resume-from-checkpoint begun
 expect "beyond the end" test "$code" -eq 2
 expect "beyond the end" one_line "option: --steps"
@@ -152,18 +152,18 @@ edit() { echo "python3 -c 'import json; m = json.load(open(\"manifest.json\")); 
 weight='m["tensors"]["exp_avg/dense0.weight"]'
 broken "no manifest" 'option --resume-from-checkpoint: bad' 'rm manifest.json'
 broken "cut manifest" 'bad/manifest.json: the manifest is not valid JSON' 'truncate -s 100 manifest.json'
-broken "empty manifest" 'bad/manifest.json: its format' 'echo {} >manifest.json'
-broken "later version" 'bad/manifest.json: its version' "$(edit 'm["version"] = 2')"
+broken "empty manifest" 'bad/manifest.json: the manifest.s format' 'echo {} >manifest.json'
+broken "later version" 'bad/manifest.json: the checkpoint has version' "$(edit 'm["version"] = 2')"
 broken "another step" 'bad/manifest.json: the checkpoint says that' "$(edit 'm["step"] += 1')"
 broken "another position" 'bad/manifest.json: the checkpoint says that' "$(edit 'm["position"] += 1')"
-broken "missing file" 'shard-00001.safetensors: it is missing' 'rm shard-00001.safetensors'
+broken "missing file" 'shard-00001.safetensors: is missing' 'rm shard-00001.safetensors'
 broken "cut file" 'shard-00001.safetensors: this file is truncated' 'truncate -s -4 shard-00001.safetensors'
 broken "longer file" 'shard-00000.safetensors: this file is longer' 'echo >>shard-00000.safetensors'
-broken "changed file" 'shard-00000.safetensors: its digest is not' \
+broken "changed file" 'shard-00000.safetensors: this file was changed' \
     'printf x | dd of=shard-00000.safetensors bs=1 seek=2000 conv=notrunc status=none'
 broken "exchanged files" 'shard-0000[01].safetensors' \
     'mv shard-00000.safetensors x && mv shard-00001.safetensors shard-00000.safetensors && mv x shard-00001.safetensors'
-broken "hole" 'exp_avg/dense0.weight.*hole' "$(edit "$weight[\"parts\"][0][\"count\"] -= 1")"
+broken "hole" 'exp_avg/dense0.weight.*do not cover' "$(edit "$weight[\"parts\"][0][\"count\"] -= 1")"
 broken "overlap" 'exp_avg/dense0.weight.*overlap' "$(edit "$weight[\"parts\"] += $weight[\"parts\"]")"
 broken "misshapen" 'exp_avg/dense0.weight.*shape' "$(edit "$weight[\"shape\"].reverse()")"
 broken "missing tensor" 'exp_avg/dense0.weight.*missing' "$(edit "del $weight")"

@@ -122,7 +122,7 @@ refuse 'on-failure.*applies to' $four --on-failure shrink
 refuse '--checkpoint' --strategy zero --devices 4 --inject kill=1:3 --on-failure shrink
 refuse 'is spread over several ranks' --strategy hybrid --devices 4 --inject kill=1:3 --on-failure shrink
 refuse 'kill=4:3.* 4 ranks' $four --inject kill=4:3 --on-failure shrink
-refuse 'does not take part' $four --elastic leave=1:3 --inject bitflip=1:5
+refuse 'leaves before this step' $four --elastic leave=1:3 --inject bitflip=1:5
 lockstep predict --strategy mirrored --devices 2 --platform flat:latency=1us,bandwidth=1GB/s --elastic leave=1:2
 expect "predict refuses it" one_line 'elastic'
 small=${small/--batch 16/--batch 3}

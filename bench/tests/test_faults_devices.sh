@@ -52,7 +52,7 @@ judge_cell() { # judge_cell FOLDER DEVICES OPTIONS
     wait="waited [0-9.]* s for .*\(of [0-9]* bytes, \(cpu:[0-9]\|all\)\|an event of cpu:[0-9]\|ps.serve\|ps.ask\), \(step 3[01]\|one of steps $step to [0-9]*\)"
     expect "status 3" [ "$code" -eq 3 ]
     expect "what hangs is named first" eval "head -n 1 err | grep -q \
-        '^lockstep: $who cpu:[12]: silent: runs without progress in delay, last sign of life [0-9.]* s ago, .*$step.*; find what stops it'"
+        '^lockstep: $who cpu:[12]: silent: runs without progress in delay, last sign of life [0-9.]* s ago, .*$step.*; find what stops the device'"
     for device in $others; do
         expect "device $device: what it waited for" \
             grep -q "^lockstep: $who cpu:$device: \($wait\|did not wait for another device\)$" err

@@ -268,8 +268,8 @@ static void test_file_refused(void **state)
     refused("data: nowhere\n", "1:7", "'nowhere' is not a data set; valid are: fashion-mnist");
     refused("data: *x\n", "1:", "");
     refused("data: synthetic\noptimizer: adamm\n", "2:12", "adamm");
-    refused("data: synthetic\nlr: fast\n", "2:5", "lr: 'fast' is not a number");
-    refused("data: synthetic\nbatch: 0\n", "2:8", "batch: '0' is not a whole number");
+    refused("data: synthetic\nlr: fast\n", "2:5", "lr: 'fast' is not a learning rate");
+    refused("data: synthetic\nbatch: 0\n", "2:8", "batch: '0' is not a batch size");
     refused("data: synthetic\nlayers: [relu]\n", "1:7", "`input:` is missing");
     refused("data: synthetic\ninput: [0]\n", "2:9", "size: '0' is not a whole number");
     refused("data: synthetic\ninput: []\n", "2:1", "the list of sizes is empty");
@@ -318,7 +318,8 @@ static void test_links_refused(void **state)
     layers_refused("  - relu: {from: later}\n  - relu: {name: later}\n", "4:18",
                    "'later' is below this layer");
     layers_refused("  - relu: {from: self, name: self}\n", "4:", "is below this layer");
-    layers_refused("  - conv: {units: 4, window: 3}\n  - bn\n", "5:5", "bias of conv0");
+    layers_refused("  - conv: {units: 4, window: 3}\n  - bn\n", "5:5",
+                   "the bias of the layer conv0");
     layers_refused("  - relu\n  - add\n", "5:5",
                    "add takes two layers, but only one is given; `- add: NAME`");
     layers_refused("  - relu\n  - add: relu0\n", "5:", "add takes relu0 twice");

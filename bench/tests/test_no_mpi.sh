@@ -14,7 +14,7 @@ refused() { # refused STATUS WORD
     expect "no row" [ ! -s out ]
 }
 lockstep run $small --comm mpi
-refused 3 '--comm: mpi is not in this build; '
+refused 3 "--comm: this build does not have 'mpi'; "
 lockstep run $small --devices gpu:0
 refused 3 'gpu:0: '
 lockstep_ok run $small --devices 2

@@ -54,8 +54,8 @@ refused() { # refused FILE WORDS OPTIONS
     expect "$1: missing" [ "$code" -eq 3 ]
     expect "$1: one line" one_line "$2"
 }
-refused infinite.st "infinite.st: dense1.weight: element 2 is not finite"
-refused nan.st "nan.st: dense1.weight: element 2 is not finite"
+refused infinite.st "infinite.st: dense1.weight: element 2 is infinite or not a number"
+refused nan.st "nan.st: dense1.weight: element 2 is infinite or not a number"
 refused half.st "half.st: tensor 'dense1.bias': this tensor's dtype is 'F16', but only F32 and BF16 can be read"
 refused larger.st "larger.st: dense1.weight: element 2 is 3.3961.*--precision bf16" --precision bf16
 refused larger.st "larger.st: dense1.weight: element 2 is 3.3961.*--precision bf16" --precision float32,bf16

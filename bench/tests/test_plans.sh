@@ -110,7 +110,7 @@ rows "--until-precision adds blocks" "len(rows) == 2 and all('imprecise' in r['r
     for r in rows)"
 expect "while there is time in the budget ($took s)" [ "$took" -le 60 ]
 lockstep run --plan budget.yaml --dry-run --columns strategy
-expect "a dry run has no rows' keys" eval '[ "$code" -eq 2 ] && one_line "--dry-run: conflicts with --columns"'
+expect "a dry run has no rows' keys" eval '[ "$code" -eq 2 ] && one_line "--dry-run: cannot be used with --columns"'
 sed -i 's/seed: \[1, 2\]/steps: 30/' budget.yaml
 lockstep run --plan budget.yaml --results none --format jsonl
 rows "but never more steps than are given" "len(rows) == 1 and r['case']['steps'] == 30"

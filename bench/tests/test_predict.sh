@@ -364,7 +364,7 @@ refused 2 "--calibrate" --out d.json
 refused 2 collectives --collectives guess
 refused 3 nowhere.yaml --model profile:nowhere.yaml
 sed '/fc/s/forward: [^,]*,//' one.yaml >bad.yaml
-refused 2 "bad.yaml:4:[0-9]*: forward is missing" --model profile:bad.yaml
+refused 2 "bad.yaml:4:[0-9]*: .forward:. is missing" --model profile:bad.yaml
 sed 's/batch: 4/&\nelement_bytes: 5/' one.yaml >bad.yaml
 refused 2 "bad.yaml:3:[0-9]*: .element_bytes:. is more than 4" --model profile:bad.yaml
 printf 'batch: 4\nlayers: [{name' >bad.yaml
@@ -376,7 +376,7 @@ expect "run computes nothing of a profile" one_line "use lockstep predict or loc
 lockstep predict --validate --format csv --results none.db
 expect "--validate has no csv" one_line "table or jsonl"
 lockstep predict --validate --durations flops=1e9 --results none.db
-expect "nothing measured: one line" one_line "has no measured rows of the cases to predict"
+expect "nothing measured: one line" one_line "has no row that lockstep predict could be compared with"
 expect "and status 3" [ "$code" -eq 3 ]
 refused 2 rate --durations flops=0
 refused 3 nowhere.json --durations nowhere.json

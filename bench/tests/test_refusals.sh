@@ -56,7 +56,7 @@ refused 2 'zero-windows|1 to' run --strategy zero --devices 2 --zero-stage 3 --z
 refused 2 'zero-windows|needs 2 buckets of parameters at once|at least --zero-windows 2' run --strategy zero --devices 2 --zero-stage 3 --zero-windows 1 --bucket-bytes 0
 refused 2 'zero-stage|1 to 3' run --strategy zero --devices 2 --zero-stage 4
 refused 2 'zero-stage|--strategy zero' run --strategy mirrored --devices 2 --zero-stage 1
-refused 2 'flat|cannot be cut|ring, halving-doubling, direct' run --strategy zero --devices 2 --allreduce flat
+refused 2 'flat|cannot be divided|ring, halving-doubling, direct' run --strategy zero --devices 2 --allreduce flat
 refused 2 'allreduce|library|direct, ring, halving-doubling or auto' run --strategy zero --devices 2 --allreduce library
 refused 2 'allreduce|library|direct, ring, halving-doubling or auto' run --strategy hybrid --hybrid-inner zero --devices 4 --allreduce library
 refused 2 'single|not on 2|--strategy mirrored' run --devices 2
@@ -207,13 +207,13 @@ refused 2 '--devices|32 columns|33' $split --strategy tensor-parallel --devices 
 refused 2 '--micro-splits|fewer|3 devices' $split --strategy tensor-parallel --devices 3 --reduce exact --micro-splits 2
 refused 2 '--micro-splits|32 columns|40' $split --reduce exact --micro-splits 40
 refused 2 '--micro-splits|applies to no case' $split --strategy tensor-parallel --devices 2 --micro-splits 4
-refused 2 '--pipeline-microbatches|127 sums|130 pieces' $split --strategy hybrid --hybrid-inner pipeline --hybrid-outer zero --zero-stage 3 --devices 4 --reduce exact --batch 260 --micro-shards 260 --pipeline-microbatches 130
+refused 2 '--pipeline-microbatches|127 partial sums|130 pieces' $split --strategy hybrid --hybrid-inner pipeline --hybrid-outer zero --zero-stage 3 --devices 4 --reduce exact --batch 260 --micro-shards 260 --pipeline-microbatches 130
 refused 2 '--zero-stage|--hybrid-outer zero' $split --strategy hybrid --hybrid-inner tensor-parallel --zero-stage 3 --devices 4
 refused 2 '--hybrid-stages|8 stages' $split --strategy hybrid --hybrid-inner tensor-parallel --hybrid-stages 8 --devices 16
 refused 2 '--micro-splits|missing|2 devices' $split --strategy tensor-parallel --devices 2 --reduce exact
 refused 2 '--allreduce|library' $split --strategy tensor-parallel --devices 2 --allreduce library
 refused 2 '--tensor-parallel-sequence|exact' $split --strategy tensor-parallel --devices 2 --reduce exact --micro-splits 2 --tensor-parallel-sequence yes
-refused 2 '--tensor-parallel-sequence|use gpt' $split --strategy tensor-parallel --devices 2 --tensor-parallel-sequence yes
+refused 2 '--tensor-parallel-sequence|use --model gpt' $split --strategy tensor-parallel --devices 2 --tensor-parallel-sequence yes
 sequence() { # NODE LAYERS: layers between wpe and the head that are no blocks of positions, by NODE
     echo "{data: text, input: [8], layers: [embedding: {units: 4, tokens: 9, name: wte}, positions: {name: wpe}, $2,
         dense: {units: 4, each_position: yes}, dense: {units: 4, each_position: yes}, dense: {units: 9,
@@ -229,10 +229,10 @@ refused 2 '2 heads|3' run --model gpt:2-2-16-8-64 --data synthetic:100 --results
 refused 2 'no pair of dense layers' run --model cnn --data synthetic:100 --results none --strategy tensor-parallel --devices 2
 # Sequences that are divided.
 context="run --model gpt:1-4-8-6-64 --data synthetic:100 --results none --strategy context-parallel --cpu-devices 8"
-refused 2 '5 places|head of attention0|most 4' ${context/8-6/8-10} --devices 5
+refused 2 '5 devices|head of the layer attention0|most 4' ${context/8-6/8-10} --devices 5
 refused 2 '6 positions|4 devices|most 3' $context --devices 4
 refused 2 '--reduce|positions' $context --devices 2 --reduce exact
-refused 2 '--allreduce|replayed' $context --devices 2 --allreduce library
+refused 2 '--allreduce|unknown order' $context --devices 2 --allreduce library
 refused 2 'dense0|separately|use --model gpt' ${context/gpt:1-4-8-6-64/mlp} --devices 2
 refused 2 '--micro-splits|applies to no case' $context --devices 2 --micro-splits 2
 refused 2 'replicas' $context --devices 2 --inject delay=1:1ms
@@ -249,7 +249,7 @@ refused 2 'sync, async, ssp' run --model poly --strategy ps --ps-mode some --res
 refused 2 '--ps-staleness' run --model poly --strategy ps --ps-mode async --ps-staleness 1 --results none
 refused 2 '--ps-staleness' run --model poly --strategy ps --ps-mode ssp --ps-staleness -1 --results none
 refused 2 '--ps-record' run --model poly --strategy ps --ps-record f --results none
-refused 2 'one case' run --model poly --strategy ps --ps-mode async --devices 1,2 --ps-record f --results none
+refused 2 'a single case' run --model poly --strategy ps --ps-mode async --devices 1,2 --ps-record f --results none
 refused 2 'a server' run --model poly --strategy ps --ranks 3 --inject delay=0:1ms --results none
 refused 2 '2 devices' run --model poly --strategy towers --devices 2 --inject delay=2:1ms --results none
 refused 2 'RANK:TIME' run --model poly --strategy towers --devices 2 --inject delay=1 --results none
@@ -294,7 +294,7 @@ refused 3 'mpi' run --model poly --comm mpi
 # ---- Files that are not there -----------------------------------------------------------------
 
 refused 3 'dataset-fashion-mnist|./nowhere' run --data fashion-mnist:./nowhere --results none
-refused 3 './nowhere|no package|--data fashion-mnist' run --data mnist:./nowhere --results none
+refused 3 './nowhere|no such file|--data fashion-mnist' run --data mnist:./nowhere --results none
 refused 2 'no package|mnist:DIR|--data fashion-mnist' run --data mnist --results none
 refused 3 './nowhere|package base-files|text:DIR' run --model twin-lstm --data text:./nowhere --results none
 for model in cifar10 resnet:20; do # the model's data set, which is missing

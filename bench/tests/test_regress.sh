@@ -295,7 +295,7 @@ done <<'END'
 0|^same: 1 case|f.db f_same.jsonl
 0|^same: 1 case|one.jsonl real.jsonl
 0|^same: 1 case|f.jsonl f_ends.jsonl
-3|f_cut.jsonl: line 5: is not JSON|f.jsonl f_cut.jsonl
+3|f_cut.jsonl: line 5: this line is not valid JSON|f.jsonl f_cut.jsonl
 1|^slower: 1 case|f.jsonl f_slow.jsonl
 0|^faster: 1 case|f.jsonl f_fast.jsonl
 4|^cannot tell: 1 case|f.jsonl f_noisy.jsonl
@@ -323,12 +323,12 @@ done <<'END'
 1|worse: traffic.bytes_sent|f_huge.jsonl f_huger.jsonl
 0|^same: 1 case|f_real.jsonl f_whole.jsonl
 0|^same: 1 case|f.jsonl f_isa.jsonl
-3|another class of machine: library_isa is .* in this file, and SSE41|f.jsonl f_isa2.jsonl
-3|another class of machine: environment is none in this file, and DNNL_MAX_CPU_ISA=SSE41|f.jsonl f_set.jsonl
+3|different classes of machines: library_isa is .* in this file, but SSE41|f.jsonl f_isa2.jsonl
+3|different classes of machines: environment is none in this file, but DNNL_MAX_CPU_ISA=SSE41|f.jsonl f_set.jsonl
 3|is missing in f.jsonl|f.jsonl f_peer.jsonl
-3|another class of machine: cpu|f.jsonl f_mixed.jsonl
-3|another class of machine: cpu|f.jsonl f_class.jsonl
-3|another class of machine: cores_allowed|f.jsonl f_cores.jsonl
+3|different classes of machines: cpu|f.jsonl f_mixed.jsonl
+3|different classes of machines: cpu|f.jsonl f_class.jsonl
+3|different classes of machines: cores_allowed|f.jsonl f_cores.jsonl
 3|a row of another schema|f.jsonl f_schema.jsonl
 3|is missing in f.jsonl|f.jsonl f_other.jsonl
 3|^poly  *error|f.jsonl f_noname.jsonl
@@ -337,7 +337,7 @@ done <<'END'
 3|No such file|f.jsonl no.jsonl
 2|this is a program, but|f.jsonl ./base
 2|applies only to two programs|f.jsonl f_same.jsonl --steps 5
-2|instructions: applies only if both sides are programs|f.jsonl f_same.jsonl --instructions
+2|instructions: applies only to two programs|f.jsonl f_same.jsonl --instructions
 2|1 of 2 arguments|f.jsonl
 2|this is not a format; valid are: table, json, md|f.jsonl f.jsonl --format csv
 2|give a percentage above 0|f.jsonl f.jsonl --threshold 0

@@ -209,7 +209,7 @@ makes() {
         lockstep_ok report "$@"
     else
         lockstep report "$@"
-        expect "without gnuplot: status 3, one line" eval '[ $code -eq 3 ] && one_line "report: gnuplot: not found"'
+        expect "without gnuplot: status 3, one line" eval '[ $code -eq 3 ] && one_line "report: gnuplot: gnuplot is not installed"'
     fi
 }
 

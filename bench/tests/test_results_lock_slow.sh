@@ -20,7 +20,7 @@ for command in "run --model poly --steps 2" "results list"; do
     code=0
     timeout 60 "$LOCKSTEP" $command --results held.db >out 2>err </dev/null || code=$?
     expect "a locked database: status 3" [ "$code" -eq 3 ]
-    expect "a locked database: one line" one_line 'held.db: is locked'
+    expect "a locked database: one line" one_line 'held.db: another program has locked this file'
     expect "a locked database: before training" [ ! -s out ]
 done
 

@@ -57,7 +57,7 @@ static void tell(const ls_session *session, size_t device)
     if (at.kind == LS_AT_WORK)
         fprintf(stderr,
                 "lockstep: %s: silent: runs without progress%s%s, last sign of life %.1f s ago%s; "
-                "find what stops it, or raise --timeout, and start again\n",
+                "find what stops the device, or raise --timeout, and start again\n",
                 who, *at.what ? " in " : "", at.what, seconds, step);
     else if (at.kind == LS_AT_WAIT)
         fprintf(stderr, "lockstep: %s: waited %.1f s for %s%s\n", who, seconds, at.what, step);

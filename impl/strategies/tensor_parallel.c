@@ -70,8 +70,8 @@ static ls_status check(const ls_outline *o)
         LS_TRY(check_sequence(o));
     if (o->job->exact.on && splits < places)
         return ls_fail(LS_CODE_USAGE, "option", "--micro-splits",
-                       "is less than the %d devices that share a layer; use --micro-splits %d, or "
-                       "fewer devices",
+                       "is missing, or less than the %d devices that share a layer; use "
+                       "--micro-splits %d, or fewer devices",
                        places, places);
     return LS_OK;
 }

@@ -151,7 +151,7 @@ static void test_unknown_and_repeated_keys(void **state)
                    "plan: p.yaml:2:1: 'batsh' is not a valid key; did you mean "
                    "batch?");
     assert_refused("batch: 3\nmodel: mlp\nbatch: 4\n", "p.yaml:3:1: batch: is given twice");
-    assert_refused("sizes: 3\n", "p.yaml:1:1: sizes: does not apply to run");
+    assert_refused("sizes: 3\n", "p.yaml:1:1: sizes: is not an option of lockstep run");
     assert_refused("--batch: 3\n", "p.yaml:1:1: '--batch' is not a valid key");
     assert_refused("plan: other.yaml\n", "p.yaml:1:1");
     assert_refused("steps: 3\nepochs: 2\n", "p.yaml:1:8: steps: cannot be used with --epochs");
@@ -325,7 +325,7 @@ static void test_repeat_and_budget(void **state)
     assert_refused("budget: soon\n", "p.yaml:1:9: budget: 'soon' is not valid");
     assert_refused("budget: 1min\nepochs: 2\n",
                    "p.yaml:1:9: `budget:` chooses the number of timed steps");
-    assert_refused("repeat: 2\nrepeat: 3\n", "p.yaml:2:1: repeat: given twice");
+    assert_refused("repeat: 2\nrepeat: 3\n", "p.yaml:2:1: `repeat:` is given twice");
     assert_refused("save: f\nrepeat: 2\n",
                    "save: this command has several cases, which cannot all be saved");
 }
@@ -339,7 +339,7 @@ static void test_refused_parts(void **state)
     assert_refused("cases: [{batch: 3, batch: 4}]\n", "p.yaml:1:20: batch: is given twice");
     assert_refused("cases: [{batsh: 3}]\n", "p.yaml:1:10: 'batsh' is not a valid key");
     assert_refused("cases: [{quiet: yes}]\n", "p.yaml:1:10: quiet: applies to the whole command");
-    assert_refused("cases: [{steps: 3, epochs: 4}]\n", "p.yaml:1:17: steps: conflicts");
+    assert_refused("cases: [{steps: 3, epochs: 4}]\n", "p.yaml:1:17: steps: cannot be used with");
     assert_refused("batch: 3\ncases: [{seed: 2}]\n", "p.yaml:1:1: an option next to `cases:`");
     assert_refused("defaults: [1]\n", "p.yaml:1:11: something other than a mapping");
     assert_refused("defaults: {dry-run: yes}\n", "p.yaml:1:12");

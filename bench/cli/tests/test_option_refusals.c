@@ -31,8 +31,8 @@ static void test_values_missing_or_twice(void **state)
     USAGE("run --batch 1,,2", "--batch: the value is empty");
     USAGE("run --batch 1,", "--batch: the value is empty");
     USAGE("run --batch 1 --batch 2", "--batch: is given twice", "list");
-    USAGE("run --quiet --quiet", "--quiet: given twice");
-    USAGE("run --load a --load=a", "--load: given twice");
+    USAGE("run --quiet --quiet", "--quiet: is given twice");
+    USAGE("run --load a --load=a", "--load: is given twice");
 }
 
 static void test_conflicts(void **state)
@@ -98,7 +98,7 @@ static void test_bad_words(void **state)
     USAGE("run --reduce slow", "fast, exact");
     USAGE("run --shuffle maybe", "no, yes");
     USAGE("run --progress maybe", "auto, no, yes");
-    USAGE("run --memory some", "growth, all, fraction=F");
+    USAGE("run --memory some", "growth, all, or fraction=F");
     USAGE("run --memory fraction=0", "fraction=F");
     USAGE("run --memory fraction=1.5", "fraction=F");
     USAGE("run --memory fraction=nan", "fraction=F");
@@ -130,7 +130,7 @@ static void test_what_this_build_has_not(void **state)
     if (LS_HAS_NCCL) /* whether there is a GPU is checked later */
         ls_request_free(accept_line("run --comm nccl"));
     else
-        REFUSED(LS_CODE_MISSING, "run --comm nccl", "nccl is not in this build");
+        REFUSED(LS_CODE_MISSING, "run --comm nccl", "this build does not have 'nccl'");
     REFUSED(LS_CODE_MISSING, "run --comm auto,mpi", why);
     USAGE("run --comm tcp", "auto, thread, mpi, nccl, device");
     if (ls_kernel_table_default(LS_DEVICE_GPU)) /* whether there is a GPU is checked later */

@@ -206,7 +206,8 @@ static ls_status fail_late(const mpi_wait *wait, uint64_t waited_ns)
     note_wait(wait, what);
     snprintf(
         why, sizeof why,
-        "waited %.1f s for %s, and saw no progress; check that it still runs, or raise --timeout",
+        "waited %.1f s for %s, and saw no progress; check that the other ranks still run, or raise "
+        "--timeout",
         (double)waited_ns * 1e-9, what);
     return ls_comm_mpi_fail(wait->comm, why);
 }

@@ -85,7 +85,7 @@ static void name_silent(const mpi_group *world, int process)
         snprintf(heard, sizeof heard, "last sign of life %.1f s ago",
                  (double)(ls_clock_ns() - heard_ns) * 1e-9);
     snprintf(line, LINE,
-             "rank %d on %.64s: silent: pid %d %s, %s; see what ended it, or raise "
+             "rank %d on %.64s: silent: pid %d %s, %s; see what ended this process, or raise "
              "--timeout, and start again\n",
              process, peer->host, peer->pid,
              fate        ? fate

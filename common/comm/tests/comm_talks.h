@@ -79,7 +79,8 @@ static inline void talk_and_give_up(ls_comm *comm)
         must_refuse(b->send(comm, 1, 0, &data, 4), LS_CODE_MISSING, "abandoned by rank 0");
     } else if (comm->rank == 1) {
         must_refuse(b->receive(comm, 0, 0, &data, 4), LS_CODE_MISSING, "abandoned by rank 0");
-        must_refuse(ls_comm_agree(comm, LS_OK), LS_CODE_MISSING, "rank 1: abandoned by rank 0");
+        must_refuse(ls_comm_agree(comm, LS_OK), LS_CODE_MISSING,
+                    "rank 1: this rank was abandoned by rank 0");
     } else {
         must_refuse(b->receive_any(comm, 0, &data, 4, &from, &bytes), LS_CODE_MISSING, "abandoned");
     }

@@ -360,7 +360,7 @@ static void test_file_refusals(void **state)
         expect_user_file(file, &small, "tensor 'x0': element", "element 4");
         file = good;
         file.y[0] = odd[i];
-        expect_user_file(file, &small, "tensor 'y' is not finite", "element 0");
+        expect_user_file(file, &small, "tensor 'y': element", "element 0");
     }
 }
 

@@ -125,8 +125,8 @@ static void test_refusals(void **state)
     write_letter(directory, "one", 'a');
     expect_refusal(ls_data_open(spec, &twins, &data), LS_CODE_MISSING, directory, "1 text files");
     write_file(join(path, directory, "short"), "too short", 9);
-    expect_refusal(ls_data_open(spec, &twins, &data), LS_CODE_MISSING, "short: it has 9 bytes",
-                   "840 bytes");
+    expect_refusal(ls_data_open(spec, &twins, &data), LS_CODE_MISSING,
+                   "short: this file has 9 bytes", "840 bytes");
     expect_refusal(ls_data_open(spec, &mlp, &data), LS_CODE_USAGE, "text", "twin-lstm");
     remove_all(directory);
     expect_refusal(ls_data_open(spec, &twins, &data), LS_CODE_MISSING, directory, "No such file");

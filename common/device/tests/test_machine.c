@@ -244,7 +244,8 @@ static void specs_resolve(void **state)
     check_resolve(
         &machine, "/job:worker/task:1/cpu:1", LS_CODE_MISSING,
         "device: /job:worker/replica:0/task:1/cpu:1: this device belongs to another process");
-    check_resolve(&machine, "cpu:0+/CPU:0", LS_CODE_USAGE, "device: cpu:0: is named twice");
+    check_resolve(&machine, "cpu:0+/CPU:0", LS_CODE_USAGE,
+                  "device: cpu:0: this device is named twice");
     static const char *const bad[] = {
         "",    "0", "-1",     "4097",   "99999999999999999999", "2x",           "1.5",
         "cpu", "+", "cpu:0+", "+cpu:0", "cpu:0,cpu:1",          "cpu:0 + cpu:1"};

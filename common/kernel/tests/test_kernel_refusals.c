@@ -86,13 +86,13 @@ static void refuses_batches(ls_kernels *k)
     ls_op *op = NULL;
     refused(t->softmax_cross_entropy(
                 k, &(ls_softmax_cross_entropy_args){2, 3, data, labels, 1, NULL, data, &loss}, &op),
-            op, "dlogits: is the same memory as logits");
+            op, "dlogits: dlogits is the same memory as logits");
     refused(t->softmax_cross_entropy(
                 k, &(ls_softmax_cross_entropy_args){2, 3, data, NULL, 1, NULL, NULL, &loss}, &op),
             op, "labels");
     refused(t->squared_error(
                 k, &(ls_squared_error_args){2, 3, data, data, (double)INFINITY, NULL, &loss}, &op),
-            op, "scale: it is inf");
+            op, "scale: the value is inf");
     refused(
         t->count_correct(k, &(ls_count_correct_args){2, 3, 1, data, labels, NULL, 2, &count}, &op),
         op, "state");

@@ -308,7 +308,7 @@ static void graph_sizes_are_checked(void **state)
     o.input[1] = o.input[0];
     o.variables = f->w;
     o.gradients = f->g;
-    refused(&o, "target: has rows of 12 bytes, but the graph needs 4");
+    refused(&o, "target: this batch has rows of 12 bytes, but the graph needs rows of 4");
     ls_model_close(model);
 }
 

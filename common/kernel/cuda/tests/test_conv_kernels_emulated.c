@@ -328,7 +328,8 @@ static void test_broken(void **state)
         made_up->fail = "cudnnCreate";
         made_up->failure = CUDNN_STATUS_NOT_INITIALIZED;
         refuses(f, &conv_shapes[6], 1,
-                "cuDNN: create a handle: it failed: CUDNN_STATUS_NOT_INITIALIZED (cudnnCreate); ");
+                "cuDNN: create a handle: this function of cuDNN failed: "
+                "CUDNN_STATUS_NOT_INITIALIZED (cudnnCreate); ");
         made_up->fail = NULL;
     }
 }
@@ -357,7 +358,7 @@ static void test_failed_trials(void **state)
                 case_close(&c);
             }
             made_up->failure = CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED;
-            refuses(f, &conv_shapes[6], direction, "it failed: CUDNN_STATUS_OF_THE_MADE_UP");
+            refuses(f, &conv_shapes[6], direction, "cuDNN failed: CUDNN_STATUS_OF_THE_MADE_UP");
         }
     made_up->fail = NULL;
     const char *said = strstr(library_of(f), ", cuDNN 9.");
@@ -384,7 +385,7 @@ static void test_failures(void **state)
         for (int i = 0; i < 11 && functions[direction][i]; i++) {
             made_up->fail = functions[direction][i];
             made_up->failure = CUDNN_STATUS_BAD_PARAM;
-            refuses(f, &conv_shapes[6], direction, "it failed: CUDNN_STATUS_BAD_PARAM (cudnn");
+            refuses(f, &conv_shapes[6], direction, "cuDNN failed: CUDNN_STATUS_BAD_PARAM (cudnn");
         }
     /* Failures in a run name the operation. */
     made_up->fail = "cudnnConvolutionBiasActivationForward";

@@ -26,7 +26,9 @@ int main(void)
     const bool right = (int)blas.call.cublasLtGetVersion() / 10000 == CUBLAS_VER_MAJOR;
     status = ls_blas_open(&blas);
     const char *text = ls_status_text(status);
-    const bool said = !status || strncmp(text, "cuBLASLt: create a handle: it failed: ", 38) == 0;
+    const bool said =
+        !status ||
+        strncmp(text, "cuBLASLt: create a handle: this function of cuBLASLt failed: ", 61) == 0;
     printf("cuBLASLt %s, handle: %s\n", ls_blas_version(&blas, version), text);
     ls_status_free(status);
     ls_blas_close(&blas);

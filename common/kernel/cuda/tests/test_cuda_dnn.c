@@ -94,7 +94,9 @@ int main(void)
     status = ls_dnn_open(&dnn);
     const char *text = ls_status_text(status);
     const bool said =
-        !status || strncmp(text, "cuDNN: create a handle: it failed: CUDNN_STATUS_", 48) == 0;
+        !status ||
+        strncmp(text, "cuDNN: create a handle: this function of cuDNN failed: CUDNN_STATUS_", 68) ==
+            0;
     printf("cuDNN %s, handle: %s\n", ls_dnn_version_of(&dnn, version), text);
     ls_status_free(status);
     ls_dnn_close(&dnn);

@@ -141,7 +141,8 @@ static void test_candidates(void **state)
         {21, CUBLAS_STATUS_SUCCESS, 1, NULL},
         {20, CUBLAS_STATUS_NOT_SUPPORTED, 3 + 2,
          "cuBLASLt: 4x4x20: cuBLASLt has no algorithm for this product"},
-        {20, CUBLAS_STATUS_ALLOC_FAILED, 1, "cuBLASLt: try a product: it failed: CUBLAS_STATUS_"},
+        {20, CUBLAS_STATUS_ALLOC_FAILED, 1,
+         "cuBLASLt: try a product: this function of cuBLASLt failed: CUBLAS_STATUS_"},
     };
     fixture *f = *state;
     float data[21 * 4] = {0}, c[16];

@@ -319,9 +319,13 @@ static ls_status set_need(const reading *r)
                           loss->shape.size[0] == need->shape[0][0] &&
                           need->classes <= embedding->options.tokens;
         if (!fits)
-            return ls_yaml_refuse(r->file,
-                                  "a model of tokens needs one input [T], an embedding, and an "
-                                  "output [T,V]; every other model needs one score for each class");
+            return ls_yaml_refuse(
+                r->file, embedding ? "a model of tokens (with an embedding) must have one input, "
+                                     "[T], and scores [T,V] before the loss, with V at most the "
+                                     "embedding's tokens; correct the input or the last layers"
+                                   : "the layer before the loss has scores for several positions, "
+                                     "but without an embedding it must have one score per class; "
+                                     "put a layer such as `- dense: 10` before the loss");
         need->targets = positions;
     }
     need->synthetic = need->targets ? "tokens"

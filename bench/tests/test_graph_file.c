@@ -322,7 +322,7 @@ static void test_links_refused(void **state)
                    "the bias of the layer conv0");
     layers_refused("  - relu\n  - add\n", "5:5",
                    "add takes two layers, but only one is given; `- add: NAME`");
-    layers_refused("  - relu\n  - add: relu0\n", "5:", "add takes relu0 twice");
+    layers_refused("  - relu\n  - add: relu0\n", "5:", "add takes the layer relu0 twice");
     layers_refused("  - conv: {units: 4, window: 3}\n  - add: input0\n", "5:5",
                    "the two inputs of this layer must have the same shape; conv0 is [6,6,4] and "
                    "input0 is [8,8,2]");
@@ -336,7 +336,7 @@ static void test_links_refused(void **state)
                    "this layer comes after the loss, softmax_cross_entropy0");
     layers_refused("  - softmax_cross_entropy\n", "4:", "nothing to train");
     layers_refused("  - conv: {units: 4, window: 3}\n  - softmax_cross_entropy\n",
-                   "5:", "a model of tokens needs one input");
+                   "5:", "must have one score per class");
     layers_refused("  - dense: 2\n  - squared_error\n",
                    "5:", "squared_error takes one value per sample");
     layers_refused("  - dense: 2\n  - logistic_loss\n", "5:5",

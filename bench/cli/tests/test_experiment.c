@@ -381,7 +381,9 @@ static void test_hostile(void **state)
                    "lr: 1,2,3,4,5,6,7,8,9,10\nmicro-shards: 1,2,3,4,5,6,7,8,9,10\nreduce: exact\n",
                    "(1000000)");
     write_repeated("seed: [0", ",1", 400000, "]\n");
-    assert_refused_with(NULL, "a long list", "p.yaml:1:8: seed: more than 4096 cases");
+    assert_refused_with(
+        NULL, "a long list",
+        "p.yaml:1:8: seed: this list and the other lists together make more than 4096 cases");
     assert_refused("seed: [1, 2]\nrepeat: 4000\n", "p.yaml:2:9: `repeat:` makes 2 cases into 8000");
     assert_refused("cases: &a [{seed: 1}]\n", "p.yaml:1:");
     assert_refused("cases: [&a {seed: 1}, *a]\n", "p.yaml:1:");

@@ -106,8 +106,8 @@ static void test_bad_words(void **state)
     USAGE("run --target accuracy=0", "accuracy=A");
     USAGE("run --target loss=-1", "loss=L");
     USAGE("run --target 0.85", "accuracy=A");
-    USAGE("run --ranks 2 --timeout 0", "20s");
-    USAGE("run --ranks 2 --timeout soon", "20s");
+    USAGE("run --ranks 2 --timeout 0", "a time from 1ms");
+    USAGE("run --ranks 2 --timeout soon", "a time from 1ms");
     USAGE("run --timeout 5s", "several devices or ranks");
     USAGE("run --model 784,2048,10", "--model: '784,2048,10' are sizes", "a comma begins another",
           "use --model mlp:784-2048-10");

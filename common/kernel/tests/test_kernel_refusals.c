@@ -184,7 +184,7 @@ static void refuses_images(ls_kernels *k)
     const ls_window outside = {0, 3, 1, 2, 2, 2, 1, 1, 1, 0}; /* its row is padding only */
     refused(
         t->max_pool_forward(k, &(ls_max_pool_forward_args){1, 1, outside, data, data, argmax}, &op),
-        op, "no 1 positions on 0");
+        op, "does not give 1 positions on an image of 0");
     refused(t->lrn_forward(k, &(ls_lrn_forward_args){1, 4, -1, 1, data, data + 8}, &op), op,
             "radius: -1");
     refused(t->lrn_backward(

@@ -144,24 +144,24 @@ while IFS='|' read -r word pair; do
     expect "$pair: one line that has '$word'" one_line "$word"
     expect "$pair: nothing on stdout" [ ! -s out ]
 done <<'END'
-./killed: was ended by signal 9|base killed
-./killed: was ended by signal 9|killed base
+./killed: this program was ended by signal 9|base killed
+./killed: this program was ended by signal 9|killed base
 printed a line that is not a row|base rubbish
 and printed no reason|silent base
 too old for one: option: --model: unknown|old base
 ./old: refuses these options: option|base old
 ./old: refuses these options: option|old old
-./much: printed more than 64 MiB|base much
+./much: this program printed more than 64 MiB|base much
 cannot be started|base nothing
 cannot be started|text base
-./later: was ended by signal 11|base later
+./later: this program was ended by signal 11|base later
 END
 lockstep regress base ./base --model poly
 expect "a program of this folder without its path: ./ is named" one_line 'base: is not in the PATH; .* is ./base'
 program fails 200000 "" "[ ! -s $work/fails.count ] || [ \$(<$work/fails.count) -lt 4 ] || trap 'exit 3' EXIT"
 compare base fails
 expect "a block whose rows are well, and whose status is not: status 3" [ "$code" -eq 3 ]
-expect "a block whose status is not 0 is named" one_line './fails: ended with exit status 3'
+expect "a block whose status is not 0 is named" one_line './fails: this program ended with exit status 3'
 program two 200000 'rows = [r, json.loads(json.dumps(r))]; rows[1]["case"]["model"] = "mlp"; rows[1]["id"] = "@ID@x"'
 for pair in "two base" "base two"; do
     compare $pair

@@ -148,16 +148,16 @@ done <<'END'
 ./killed: this program was ended by signal 9|killed base
 printed a line that is not a row|base rubbish
 and printed no reason|silent base
-too old for one: option: --model: unknown|old base
-./old: refuses these options: option|base old
-./old: refuses these options: option|old old
+too old for one); it printed: option: --model: unknown|old base
+./old: this program refuses the options; it printed: option|base old
+./old: this program refuses the options; it printed: option|old old
 ./much: this program printed more than 64 MiB|base much
 cannot be started|base nothing
 cannot be started|text base
 ./later: this program was ended by signal 11|base later
 END
 lockstep regress base ./base --model poly
-expect "a program of this folder without its path: ./ is named" one_line 'base: is not in the PATH; .* is ./base'
+expect "a program of this folder without its path: ./ is named" one_line 'base: no program of this name is in the PATH; use ./base '
 program fails 200000 "" "[ ! -s $work/fails.count ] || [ \$(<$work/fails.count) -lt 4 ] || trap 'exit 3' EXIT"
 compare base fails
 expect "a block whose rows are well, and whose status is not: status 3" [ "$code" -eq 3 ]

@@ -38,7 +38,6 @@ typedef struct ls_job_division {
     bool backward_held; /**< backward runs on the variable device */
     bool sequence;      /**< with slices: positions, too, are divided over them, in blocks */
     bool windows_given; /**< false if windows rise to what one node needs */
-    bool sums_float32;  /**< with slices and bf16, fast: no partial sum is rounded */
 } ls_job_division;
 
 /** Exact mode: the batch is split into shards, whose gradients are summed in a fixed tree. */

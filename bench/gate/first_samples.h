@@ -35,9 +35,9 @@ ls_plan_of_case ls_first_samples_plan(const ls_plan_of_case *plan, const ls_firs
 /** Opens the oracle of the plan's strategy: a ls_session_opener. */
 ls_status ls_gate_open_oracle(const ls_plan_of_case *plan, const ls_job *job, ls_run **out);
 
-/** If samples or variables can be lifted: how far their first gradient, summed over slices
- * (shards, in exact mode), is from the gradient of the whole batch in one piece, with what may have
- * been flushed allowed for. Otherwise *rel stays. */
+/** If samples or variables can be lifted, or were rounded to bfloat16: how far their first
+ * gradient, in float32, summed over slices (shards, in exact mode), is from the gradient of the
+ * whole batch in one piece, with what may have been flushed allowed for. Otherwise *rel stays. */
 ls_status ls_gate_first_again(const ls_workplace *workplace, const ls_plan_of_case *plan,
                               double *rel);
 

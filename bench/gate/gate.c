@@ -26,12 +26,6 @@
 /* Bound for the sum of slices against the whole batch: a rounding difference can flip a ReLU. */
 static const double gradient_bound = 2e-2;
 
-/* The bound of a case. Rounding to bfloat16 flips more: cifar10 with 8 samples had 2.1e-2. */
-static double bound_of(const ls_plan_of_case *plan)
-{
-    return plan->job.kernels.precision == LS_PRECISION_BF16 ? 5e-2 : gradient_bound;
-}
-
 /* Steps enqueued at once with a library's sums. */
 enum { LIBRARY_AT_ONCE = 4 };
 
@@ -133,24 +127,23 @@ static ls_status judge_first_step(const comparison *c, ls_gate *gate)
     const double products = ls_gate_products(c->plan, c->plan->job.batch);
     double loss;
     char by[LS_GATE_BY];
-    const double bound = bound_of(c->plan);
     const float *whole = ls_reference_whole(c->single, &loss);
     const float *summed = c->run[ORACLE].run ? ls_oracle_gradient(c->run[ORACLE].run)
                                              : ls_reference_gradient(c->single);
     double rel = ls_model_distance(c->variables, summed, whole, 0);
-    if (!(rel <= bound))
+    if (!(rel <= gradient_bound))
         rel = ls_model_distance(c->variables, summed, whole, products);
-    if (!(rel <= bound))
+    if (!(rel <= gradient_bound))
         LS_TRY(ls_gate_first_again(c->workplace, c->plan, &rel));
     if (c->run[ORACLE].run)
         gate->gradient_rel = rel;
     if (!gate->pass)
         return LS_OK;
-    if (!(rel <= bound))
+    if (!(rel <= gradient_bound))
         ls_gate_wrong(
             gate,
             "step 0: the gradient differs from the gradient of the whole batch on one device %s",
-            ls_gate_difference(rel, bound, by));
+            ls_gate_difference(rel, gradient_bound, by));
     else
         ls_gate_whole_loss(c->plan, c->plan->job.start, c->loss[CANDIDATE], loss, gate);
     return LS_OK;
@@ -404,7 +397,7 @@ static ls_status compare_tail(comparison *c, uint64_t steps, ls_gate *gate)
 static ls_status compare(comparison *c, uint64_t steps, ls_gate *gate)
 {
     const ls_plan_of_case *plan = c->plan;
-    gate->bound = plan->job.exact.on ? 0 : bound_of(plan);
+    gate->bound = plan->job.exact.on ? 0 : gradient_bound;
     gate->kernels = ls_step_kernels(c->run[CANDIDATE].run);
     const ls_gate_sides sides = {.workplace = c->workplace,
                                  .candidate = &c->run[CANDIDATE],

@@ -129,7 +129,7 @@ static ls_status open_parts(oracle *me)
             LS_TRY(ls_allreduce_find("owners", &order));
         LS_TRY(ls_graph_split(job->model->graph, ls_job_splits(judged), judged->division.sequence,
                               order, &me->split));
-        me->split.graph->slices.rounded = !judged->division.sums_float32;
+        me->split.graph->slices.rounded = true;
     }
     const ls_replica_options options = {.job = job,
                                         .device = job->devices[0],

@@ -80,10 +80,6 @@ if thorough; then
     digest
     same "resnet" --model resnet:8 --batch 16 --sync-bn yes --data synthetic:20 $quick --reduce exact \
         --strategy mirrored,zero --zero-stage 1,3 --devices 2
-    # A ReLU that flips in the batch in one piece: 2.1e-2 of the gradient.
-    flips="--model cifar10 --data synthetic:70 --batch 8 $quick --reduce exact --clip 0.01 --optimizer momentum:0.9"
-    lockstep_ok run ${flips/--steps 2/--steps 1} --strategy single --checkpoint flips
-    lockstep_ok run $flips --strategy single --resume-from-checkpoint flips
 fi
 
 # A border of 9 values, then 8: two bytes each, there and back, of 8 samples; gradients of variables are float32.
@@ -92,8 +88,9 @@ digest
 same "mlp" $mlp --reduce exact --strategy mirrored,pipeline --devices 3
 rows "mlp: bytes" "[r['traffic']['bytes_sent'] for r in rows if r['case']['strategy'] == 'pipeline'] == [2 * 2 * 8 * 17]"
 
-# Weight decay, in the loss, too, is of masters, of which each device has a share.
-cifar="--model cifar10 --data synthetic:12 --batch 4 $quick --reduce exact"
+# Weight decay, in the loss, too, is of masters, of which each device has a share. Rounding flips a unit of these 4
+# samples between shards and the whole batch (0.12 of the gradient), which the gate compares again in float32.
+cifar="--model cifar10 --data synthetic:54 --batch 4 --seed 3 $quick --reduce exact"
 lockstep_ok run $cifar --strategy single
 digest
 loss=$(python3 -c 'import json, sys; print(repr(json.loads(sys.stdin.readline())["train"]["loss_last"]))' <out)

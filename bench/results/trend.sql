@@ -49,7 +49,7 @@ FROM (SELECT DISTINCT series FROM facts) LEFT JOIN names USING (series) LEFT JOI
 
 -- The commits of each series, in the order of their first rows: count, range and median. A build of modified sources
 -- counts as a separate commit. by: where a level begins, how far its mean is from that of the one before.
-CREATE TEMP TABLE commits AS
+CREATE TEMP TABLE medians AS
 WITH ranked AS (
   SELECT *, first_value(timestamp) OVER (PARTITION BY series, name, dirty ORDER BY place) AS begin,
     row_number() OVER (PARTITION BY series, name, dirty ORDER BY value) AS rank,
@@ -58,14 +58,14 @@ WITH ranked AS (
 counted AS (
   SELECT series, name, dirty, begin, n, min(place) AS place, min(value) AS low, max(value) AS high,
     min(value) FILTER (WHERE rank = (n + 1) / 2) AS below, max(value) FILTER (WHERE rank = n / 2 + 1) AS above
-  FROM ranked GROUP BY series, name, dirty),
-medians AS MATERIALIZED (
-  SELECT *, below + 0.5 * (above - below) AS median, row_number() OVER (PARTITION BY series ORDER BY place) - 1 AS nth
-  FROM counted),
-lists AS MATERIALIZED (
-  SELECT series, levels('[' || group_concat(number_text(median), ',') || ']') AS levels
-  FROM (SELECT * FROM medians ORDER BY series, nth) GROUP BY series),
-placed AS (SELECT medians.*, levels ->> nth AS level FROM medians JOIN lists USING (series)),
+  FROM ranked GROUP BY series, name, dirty)
+SELECT *, below + 0.5 * (above - below) AS median, row_number() OVER (PARTITION BY series ORDER BY place) - 1 AS nth
+FROM counted;
+CREATE TEMP TABLE lists (series INTEGER PRIMARY KEY, levels); -- whose key saves a search through all
+INSERT INTO lists SELECT series, levels('[' || group_concat(number_text(median), ',') || ']')
+FROM (SELECT series, nth, median FROM medians ORDER BY series, nth) GROUP BY series;
+CREATE TEMP TABLE commits AS
+WITH placed AS (SELECT medians.*, levels ->> nth AS level FROM medians JOIN lists USING (series)),
 means AS (SELECT *, avg(median) OVER (PARTITION BY series, level) AS mean FROM placed),
 steps AS (
   SELECT *, lag(level, 1, level) OVER one != level AS steps, lag(mean) OVER one AS old FROM means

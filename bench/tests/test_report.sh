@@ -381,7 +381,7 @@ expect "a case without a partner is named, with the nearest" grep -qF \
 expect "none that has one" grep -qx 'Cases without a partner: 1' lonely/report.md
 makes --results scaling.jsonl --against strategy --out strategies
 expect "strategies stand side by side" [ "$(sed -n 's/^| \(.*\)| \([a-z]*\) | 1 | [0-9.]* | [^|]* | [a-z ]*|$/\1\2/p' strategies/report.md | head -2 | paste -sd,)" = \
-    "on 4 (mlp, global batch 64) towers, mirrored" ]
+    "on 2 (mlp, global batch 64) mirrored, towers" ]
 expect "and are named once" test -z "$(grep 'towers[,(" ]*towers' strategies/report.md strategies/*.csv)"
 # One case several times: as fast as the first, not, with a wide interval, and with none.
 python3 - <<'EOF'

@@ -102,7 +102,7 @@ ls_status ls_results_prepare(ls_results *results, const char *sql, sqlite3_stmt 
 ls_status ls_results_step(ls_results *results, sqlite3_stmt *statement, bool *more);
 
 /** Performs each statement of a text, whose parameters :NAME are members of `values` (NULL if there
- * is none): a whole number, a text, or else JSON text. Appends an object for each row of a result
+ * is none): a number, a text, or else JSON text. Appends an object for each row of a result
  * to `out` unless that is NULL. A column is a member, "name:json" one whose JSON text it has; NULL
  * leaves it out. Equal objects are one, which must not change. */
 ls_status ls_results_query(ls_results *results, const char *sql, const json_t *values, json_t *out);

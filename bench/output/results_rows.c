@@ -129,6 +129,8 @@ static void bind_values(sqlite3_stmt *statement, const json_t *values)
         const int at = sqlite3_bind_parameter_index(statement, parameter);
         if (at && json_is_integer(value))
             sqlite3_bind_int64(statement, at, json_integer_value(value));
+        else if (at && json_is_real(value))
+            sqlite3_bind_double(statement, at, json_real_value(value));
         else if (at && json_is_string(value))
             sqlite3_bind_text(statement, at, json_string_value(value), -1, SQLITE_STATIC);
         else if (at)

@@ -22,7 +22,7 @@ ls_status ls_regress_add(ls_regress *regress, const ls_regress_task *task, int s
                          unsigned but, const json_t *rows)
 {
     static const char put[] = "INSERT INTO main.rows (id, row)"
-                              " SELECT printf('%d %d %d', :side, :turn, key), value"
+                              " SELECT :side || ' ' || :turn || ' ' || key, value"
                               " FROM json_each(:rows)";
     const ls_selection all = {.predictions = true};
     const ls_selection *meant = turn ? &all : &task->where;

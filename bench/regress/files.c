@@ -80,7 +80,7 @@ ls_status ls_regress_read(const ls_regress_task *task, ls_regress *out)
         "UPDATE cases SET result = (SELECT iif(a.id = b.id AND a.logs = b.logs,"
         "  json_object('verdict', 'same', 'ratio', 1.0, 'low', 1.0, 'high', 1.0, 'blocks',"
         "   json_array_length(a.logs), 'more', 0),"
-        "  unpaired(a.logs, a.half, b.logs, b.half, :threshold + 0.0,"
+        "  unpaired(a.logs, a.half, b.logs, b.half, :threshold,"
         "   (SELECT count(*) FROM cases), 0.01))"
         " FROM sides AS a JOIN sides AS b ON a.kase = cases.kase AND b.kase = cases.kase"
         " AND b.side > a.side) WHERE NOT decided";

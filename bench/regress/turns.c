@@ -202,10 +202,10 @@ static ls_status run_pair(turns *t, int64_t turn)
 static ls_status look(turns *t, ls_ratio_test *test, double share, int64_t *open)
 {
     static const char sql[] =
-        "UPDATE cases SET seconds = :seconds + 0.0, result = look((SELECT '['"
+        "UPDATE cases SET seconds = :seconds, result = look((SELECT '['"
         "  || ifnull(group_concat(number_text(b.ln - a.ln + ln(1 + slowed))), '') || ']'"
         "  FROM times AS a JOIN times AS b USING (turn, kase) WHERE kase = cases.kase"
-        "  AND a.side = 0 AND b.side = 1), :threshold + 0.0, :cases, :spent + 0.0, :share + 0.0)"
+        "  AND a.side = 0 AND b.side = 1), :threshold, :cases, :spent, :share)"
         " WHERE NOT decided;"
         "UPDATE cases SET decided = 1 WHERE NOT decided AND result ->> 'verdict' != 'cannot tell'";
     json_auto_t *values = json_pack(

@@ -147,6 +147,13 @@ static void rows_in_memory_answer(void **state)
                                "SELECT sum(pace IS NULL), sum(NOT (pace_low <= pace AND pace <= "
                                "pace_high)) FROM v WHERE \"time.step_ms.ci95\" IS NOT NULL"),
                         "0|0");
+    json_auto_t *values = json_pack("{s:f,s:i,s:s,s:[f]}", "a", 0.5, "b", 2, "c", "x", "d", 0.25);
+    json_auto_t *found = json_array();
+    assert_ok(ls_results_query(results,
+                               "SELECT :a * :b AS a, :c AS c, :d ->> 0 AS d, median(:a) AS m",
+                               values, found)); /* parameters have their types */
+    json_auto_t *wanted = json_pack("[{s:f,s:s,s:f,s:f}]", "a", 1.0, "c", "x", "d", 0.25, "m", 0.5);
+    assert_true(json_equal(found, wanted));
     assert_string_equal(answer(results, "SELECT count(*) FROM s"), "0");
     assert_string_equal(
         answer(results, "INSERT INTO chosen SELECT NULL, number FROM v WHERE devices = 1"), "");

@@ -96,7 +96,7 @@ static ls_status check_conflicts(const ls_request_parsing *parsing)
                     {"until-precision", "ps-record", true},
                     {"dry-run", "columns", true}, /* rows have keys, and there are none */
                     {"print-step", "columns", true},
-                    {"resume", "load", true}, /* rows do not contain these five options */
+                    {"resume", "load", true}, /* rows do not contain the five options */
                     {"resume", "save", true},
                     {"resume", "ps-record", true},
                     {"resume", "checkpoint", true},

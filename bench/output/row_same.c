@@ -72,7 +72,7 @@ static bool is_same(const json_t *left, const json_t *right, bool common)
 /* Whether both are rows of `case`, or both of `micro`. */
 static bool is_comparable(const json_t *a, const json_t *b)
 {
-    /* few different cases agree in these, which makes the comparison of many rows fast */
+    /* few different cases agree in them, which makes the comparison of many rows fast */
     static const ls_field_number first[] = {LS_F_case_strategy, LS_F_case_model,
                                             LS_F_case_batch_global};
     for (size_t i = 0; i < sizeof first / sizeof *first; i++) {

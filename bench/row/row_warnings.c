@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Notes of a row: sentences in result.notes that begin with the word of their warning. They
- * describe this process; those that follow from figures are added when the rows of all ranks are
+ * describe this process; warnings that follow from figures are added when the rows of all ranks are
  * joined (warnings.sql).
  */
 #include "bench/row/findings.h"

@@ -84,7 +84,7 @@ static ls_status append_rest(const ls_slice *s, size_t width, ls_op_list *ops)
     return status;
 }
 
-/* Reduces a node's sums in one direction: those of pieces, then those of replicas. */
+/* Reduces a node's sums in one direction: over pieces, then over replicas. */
 static ls_status build_meeting(ls_slice *s, int n, bool backward, ls_op_list *ops)
 {
     size_t count = sums_of_node(s->options.replica->graph, n);

@@ -264,7 +264,7 @@ static ls_status sum_pieces(const ls_job *job, const place_sum *of, const bool *
     return status;
 }
 
-/* Pieces that are exchanged one by one: each one's sum over the units, and these sums in order.
+/* Pieces that are exchanged one by one: each one's sum over the units, and the sums in order.
  * An order visits no input more than twice. */
 static ls_status sum_exchanges(const ls_job *job, const place_sum *of, const bool *has, int pieces,
                                int count)

@@ -3,7 +3,7 @@
  * Products of bfloat16 of the cuda table, by our own kernel (gpu_bf16.cu) or cuBLASLt
  * (cuda_product.h); not yet run on a GPU. The library rounds c itself, and adds the bias before;
  * ReLU and mask, which then are exact, follow. Its fast kernels need matrices that begin on 16
- * bytes, and the choice must not depend on where they lie: those that begin elsewhere are
+ * bytes, and the choice must not depend on where they lie: operands that begin elsewhere are
  * copied.
  */
 #include "common/base/grow.h"

@@ -135,7 +135,8 @@ ls_status ls_manifest_make(ls_checkpoint_writing *w, json_t **out)
     return *out ? LS_OK : ls_fail_memory(ls_checkpoint_what, w->parts.count);
 }
 
-/* Under another name, flushed, then by its own: only then is there a checkpoint. */
+/* Under another name, flushed, then by its own: only then is there a checkpoint. No line ends it,
+ * so that no byte can be cut unnoticed. */
 ls_status ls_manifest_write(const ls_checkpoint_writing *w, const json_t *manifest)
 {
     const ls_checkpoint_order *o = w->order;
@@ -150,8 +151,7 @@ ls_status ls_manifest_write(const ls_checkpoint_writing *w, const json_t *manife
     if (stream) {
         errno = 0;
         const bool written = json_dumpf(manifest, stream, JSON_INDENT(1)) == 0 &&
-                             fputc('\n', stream) != EOF && fflush(stream) == 0 &&
-                             fsync(fileno(stream)) == 0;
+                             fflush(stream) == 0 && fsync(fileno(stream)) == 0;
         const int error = written ? 0 : errno;
         if ((fclose(stream) || !written) && !status)
             status = ls_checkpoint_refuse(path, error);

@@ -82,7 +82,7 @@ const ls_declared_option *ls_row_declared(const char *path)
 /* ---- Keys ----------------------------------------------------------------------------------- */
 
 /* How well a name fits a path. */
-typedef enum fit { NONE, NEAR, ENDING, WHOLE, HEADING, FITS } fit;
+typedef enum fit { NONE, NEAR, OF_LIST, OF_PROVENANCE, ENDING, WHOLE, HEADING, FITS } fit;
 
 static const char *last_part(const char *path)
 {
@@ -110,6 +110,14 @@ static bool is_option(const char *path, const char *name)
            strcmp(path + 5, ls_declared_field(name, field)) == 0;
 }
 
+/* An ending means a field of the row before one of what ran, and this before one of a list. */
+static fit ending_of(const char *path)
+{
+    if (ls_field_group_of(path, LS_GROUP_EACH) && !ls_field_group_of(path, LS_GROUP_FULLEST))
+        return OF_LIST;
+    return strncmp(path, "provenance.", 11) == 0 ? OF_PROVENANCE : ENDING;
+}
+
 /* A near path has the name's last part, or begins like it. */
 static fit fit_of(const char *path, const char *name)
 {
@@ -122,7 +130,7 @@ static fit fit_of(const char *path, const char *name)
         return WHOLE;
     if (end > 0 && length > end && path[length - end - 1] == '.' &&
         strcmp(path + length - end, name) == 0 && !ls_field_group_of(path, LS_GROUP_BY_PATH))
-        return ENDING;
+        return ending_of(path);
     while (wanted[same] && wanted[same] == has[same])
         same++;
     return *wanted && (strstr(path, wanted) || (same >= 3 && same + 3 >= strlen(wanted))) ? NEAR
@@ -148,13 +156,13 @@ ls_status ls_row_key_find(const char *option, const char *name, size_t length, c
             found = *path;
         }
     }
-    if (best >= WHOLE || count[ENDING] == 1) {
+    if (best >= WHOLE || (best >= OF_LIST && count[best] == 1)) {
         *out = found;
         return LS_OK;
     }
-    if (best == ENDING)
+    if (best >= OF_LIST)
         return ls_fail(LS_CODE_USAGE, option, text,
-                       "several keys end like this; write the whole key, one of %s", list[ENDING]);
+                       "several keys end like this; write the whole key, one of %s", list[best]);
     return ls_fail(LS_CODE_USAGE, option, *text ? text : "''", "unknown key; %s%s",
                    best == NEAR ? "similar keys are:  "
                                 : "all keys are the columns of --format csv, such as ",

@@ -151,7 +151,7 @@ broken() {
 edit() { echo "python3 -c 'import json; m = json.load(open(\"manifest.json\")); $1; json.dump(m, open(\"manifest.json\", \"w\"))'"; }
 weight='m["tensors"]["exp_avg/dense0.weight"]'
 broken "no manifest" 'option --resume-from-checkpoint: bad' 'rm manifest.json'
-broken "cut manifest" 'bad/manifest.json: the manifest is not valid JSON' 'truncate -s 100 manifest.json'
+broken "cut manifest" 'bad/manifest.json: the manifest is not valid JSON' 'truncate -s -1 manifest.json'
 broken "empty manifest" 'bad/manifest.json: the manifest.s format' 'echo {} >manifest.json'
 broken "later version" 'bad/manifest.json: the checkpoint has version' "$(edit 'm["version"] = 2')"
 broken "another step" 'bad/manifest.json: the checkpoint says that' "$(edit 'm["step"] += 1')"

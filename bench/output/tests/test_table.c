@@ -319,6 +319,10 @@ static void columns_are_chosen(void **state)
     }
     assert_null(ls_chosen_read(NULL, &chosen));
     assert_int_equal(chosen.columns.count, 0);
+    assert_null(ls_chosen_read("ci95,moved_bytes,host", &chosen)); /* also of provenance, lists */
+    assert_string_equal(chosen.columns.column[0].path, "time.step_ms.ci95");
+    assert_string_equal(chosen.columns.column[1].path, "elastic.moved_bytes");
+    assert_string_equal(chosen.columns.column[2].path, "provenance.host");
     assert_null(ls_chosen_read("loss_last,strategy,time.step_ms.median", &chosen));
     json_t *rows[] = {made_row("single", 1, 2.0, 0.01, "ok"),
                       made_row("towers", 1, 1.0 / 3, 0.01, "ok")};

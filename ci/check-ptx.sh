@@ -22,7 +22,7 @@ exponential=$(sed -n '/ ls_exp_element(/,/^}/p' common/kernel/element_inline.h |
 [ "$exponential" -gt 0 ] || { echo "element_inline.h: ls_exp_element has no fmaf" >&2; exit 1; }
 
 mapfile -t files < <(git ls-files '*.cu')
-[ ${#files[@]} -gt 0 ] || { echo "ci/check-ptx.sh: there is no .cu file in common; run it in lockstep's sources" >&2; exit 1; }
+[ ${#files[@]} -gt 0 ] || { echo "ci/check-ptx.sh: the folder common/ has no .cu file; run this script in the root folder of lockstep's sources" >&2; exit 1; }
 # The options of ci/cmake/Cuda.cmake, which decide what follows.
 printf '%s\n' "${files[@]}" | xargs -P "$(nproc)" -I{} sh -c 'name=$(basename {} .cu); mkdir "$1/$name" &&
   case $name in gpu_product) set -- "$1" sm_90a ;; esac && nvcc -cubin -arch="$2" -O3 -fmad=false -ftz=true -Xptxas -v --keep --keep-dir "$1/$name" -I. -o "$1/$name.cubin" {} >"$1/$name.log" 2>&1 ||

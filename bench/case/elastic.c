@@ -229,10 +229,11 @@ static ls_status check_ranks(const ls_workplace *workplace, const ls_plan_of_cas
     const int64_t steps = (int64_t)plan->job.start + plan->warmup + plan->timed;
     char where[96];
     if (request->processes->size > 1)
-        return ls_fail(
-            LS_CODE_USAGE, "option", option,
-            "works within one process only; with mpirun, stop with --checkpoint DIR, then start "
-            "another number of ranks with --checkpoint DIR --resume-from-checkpoint auto");
+        return ls_fail(LS_CODE_USAGE, "option", option,
+                       "works within one process only; with mpirun, run with --checkpoint DIR to "
+                       "the step of the "
+                       "change, then start the other number of ranks with --checkpoint DIR "
+                       "--resume-from-checkpoint auto");
     if (request->budget_ns)
         return ls_fail(LS_CODE_USAGE, "option", option,
                        "cannot be used with `budget:` in a plan, which chooses the number of "

@@ -38,16 +38,16 @@ static ls_status check_parts(const ls_plan_of_case *plan)
 ls_status ls_plan_check_precision(const ls_plan_of_case *plan)
 {
     if (ls_profile_is(plan->config->model) && plan->job.exchange.gradient_wire)
-        return ls_fail(
-            LS_CODE_USAGE, "option --gradient-wire", bf16,
-            "does not work with profiles, whose sizes a file gives; use --gradient-wire float32");
+        return ls_fail(LS_CODE_USAGE, "option --gradient-wire", bf16,
+                       "does not work with --model profile:FILE, since the file says how many "
+                       "bytes are sent; use --gradient-wire float32");
     if (plan->config->precision == LS_PRECISION_FLOAT32)
         return LS_OK;
     LS_TRY(check_parts(plan));
     if (ls_profile_is(plan->config->model))
-        return ls_fail(
-            LS_CODE_USAGE, WHERE, bf16,
-            "does not work with profiles, whose sizes a file gives; use --precision float32");
+        return ls_fail(LS_CODE_USAGE, WHERE, bf16,
+                       "does not work with --model profile:FILE, since the file says how many "
+                       "bytes are sent and kept; use --precision float32");
     const ls_graph *graph = plan->model->graph;
     for (int n = 0; n < graph->count; n++)
         if (graph->nodes[n].layer->float32_only)

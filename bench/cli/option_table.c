@@ -135,8 +135,8 @@ static const ls_option general[] = {
      LS_FOR_RUN, .group = LS_HELP_MEASUREMENT, .set = ls_set_int64, IN_REQUEST(blocks), .low = 1,
      .high = 100000},
     {"until-precision", "P%", "none", "of the median",
-     "adds blocks (of 0.1 s or more) until there are 20 and the median's confidence interval is "
-     "narrower than +- P%; cannot be used with --epochs, --save or --ps-record",
+     "times further blocks of steps until there are at least 20 and the median's confidence "
+     "interval is narrower than +- P%; cannot be used with --epochs, --save or --ps-record",
      LS_FOR_RUN, .group = LS_HELP_MEASUREMENT, .set = ls_set_precision,
      .valid = "0.01% to 50%, such as 1%"},
     {"max-time", "TIME", "60s; in regress 1min a case, at most 10min", "",
@@ -233,7 +233,8 @@ static const ls_option general[] = {
      "adds a row of --strategy single on one device of the same type", LS_FOR_RUN,
      .is_switch = true, .group = LS_HELP_MEASUREMENT, .set = ls_set_switch, IN_REQUEST(baseline)},
     {"waterfall", "yes|no", "yes", "",
-     "yes: also measures the parts of a step's time, and how much slower --reduce exact is",
+     "yes: also measures the parts of a step's time, and for --reduce exact the time of a step "
+     "with --reduce fast",
      LS_FOR_RUN, .is_switch = true, .group = LS_HELP_MEASUREMENT, .set = ls_set_switch,
      IN_REQUEST(waterfall)},
     {"allreduce", "NAME|auto", "auto", "",
@@ -315,8 +316,9 @@ static const ls_option general[] = {
      .group = LS_HELP_MEASUREMENT, .set = ls_set_text, IN_REQUEST(ps_record),
      .applies = ls_case_by_arrival,
      .concerns = "cases with --strategy ps and --ps-mode async or ssp, or backup workers"},
-    {"sizes", "SIZE,SIZE", "the operation's", "bytes", "sizes to measure: 4KiB,1MiB", LS_FOR_MICRO,
-     .sweeps = true, .group = LS_HELP_MEASUREMENT, .set = ls_set_nothing},
+    {"sizes", "SIZE,SIZE", "a list for each operation", "bytes",
+     "sizes of messages or arrays to measure, such as 4KiB,1MiB", LS_FOR_MICRO, .sweeps = true,
+     .group = LS_HELP_MEASUREMENT, .set = ls_set_nothing},
     {"label", "TEXT", "none", "", "text to find the rows by", PRINTING | LS_FOR_MICRO,
      .group = LS_HELP_OUTPUT, .whole = true, .set = ls_setting_array, TEXT_IN_CASE(label)},
     {"format", "table|jsonl|json|csv|md", "table", "",

@@ -74,9 +74,8 @@ ls_status ls_command_list(const ls_invocation *in, int *exit_status)
         return ls_fail(LS_CODE_USAGE, "option", argv[1],
                        "lockstep list takes no options; use lockstep list or lockstep list KIND");
     if (argc > 2)
-        return ls_fail(
-            LS_CODE_USAGE, "argument", argv[2],
-            "unexpected argument; use lockstep list KIND, or lockstep list for all kinds");
+        return ls_fail(LS_CODE_USAGE, "argument", argv[2],
+                       "lockstep list takes at most one KIND; remove this argument");
     *exit_status = 0;
     return ls_list_print(ls_output(), argc > 1 ? argv[1] : NULL);
 }

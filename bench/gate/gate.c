@@ -235,13 +235,14 @@ static ls_status judge_library_at_once(comparison *c, uint64_t steps, ls_gate *g
             snprintf(found.differs, sizeof found.differs,
                      "the parameters of rank %d differ from rank 0's", other);
         if (!(rel <= gradient_bound))
-            ls_gate_wrong(gate,
-                          "%llu steps at once: the reduced gradient of step %llu differs from the "
-                          "sum of the replicas' gradients, summed one after the other, %s",
-                          (unsigned long long)count, (unsigned long long)(first + count - 1),
-                          ls_gate_difference(rel, gradient_bound, by));
+            ls_gate_wrong(
+                gate,
+                "%llu steps in one run: the reduced gradient of step %llu differs from the "
+                "sum of the replicas' gradients, summed one after the other, %s",
+                (unsigned long long)count, (unsigned long long)(first + count - 1),
+                ls_gate_difference(rel, gradient_bound, by));
         else if (*found.differs)
-            ls_gate_wrong(gate, "%llu steps at once: %.220s", (unsigned long long)count,
+            ls_gate_wrong(gate, "%llu steps in one run: %.220s", (unsigned long long)count,
                           found.differs);
         LS_TRY(ls_gate_agree(c->comm, gate));
     }

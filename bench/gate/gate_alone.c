@@ -264,10 +264,11 @@ static ls_status compare_at_once(comparison *c, uint64_t steps, ls_gate *gate)
     LS_TRY(hash_replicas(c, steps, gate));
     for (int d = 0; d < c->replicas && gate->pass && !c->library; d++)
         if (c->all[d] != c->stepwise[d])
-            ls_gate_wrong(gate,
-                          "%llu steps at once: replica %d's parameters differ from its parameters "
-                          "after the same steps, started one by one",
-                          (unsigned long long)steps, d);
+            ls_gate_wrong(
+                gate,
+                "%llu steps in one run: replica %d's parameters differ from its parameters "
+                "after the same steps, started one by one",
+                (unsigned long long)steps, d);
     return ls_gate_agree(c->comm, gate);
 }
 

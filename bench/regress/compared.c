@@ -159,7 +159,8 @@ ls_status ls_regress_compare(const ls_regress_task *task, ls_regress *out)
 {
     static const char unmeasured[] = /* which is not a pass */
         "INSERT INTO found (kase, list, text)"
-        " SELECT kase, 'error', 'no block was measured on both sides' FROM cases"
+        " SELECT kase, 'error', 'no block of steps was timed with both programs; raise --max-time' "
+        "FROM cases"
         " WHERE NOT ifnull(result ->> 'blocks', 0) AND kase NOT IN"
         " (SELECT kase FROM found WHERE list IN ('error', 'failed', 'worse'))";
     const uint64_t begin = ls_clock_ns();

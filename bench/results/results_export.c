@@ -28,7 +28,7 @@ ls_status ls_export(FILE *stream, ls_results *results, const char *form)
     LS_TRY(ls_results_query(results, "SELECT * FROM about", NULL, about));
     json_unpack(json_array_get(about, 0), "{s?s,s:o}", "differ", &differ, "context", &context);
     if (differ && !lines)
-        ls_log_stderr("results: export: rows that get the same name differ in %s; choose "
+        ls_log_stderr("results: export: rows that are exported under one name differ in %s; choose "
                       "comparable rows with --where",
                       differ);
     if (!lines) {

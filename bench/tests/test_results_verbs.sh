@@ -433,9 +433,9 @@ expect "what may be why is said" one_line "model compiler,.*: rows differ in pro
 : >every.rows # of rows that were made up
 for form in google-benchmark benchmark-action; do
     lockstep results export --to $form --results mix.db --where model=computer
-    expect "$form: what is not of one machine is said" one_line "rows that get the same name differ in provenance.host; choose comparable rows with --where"
+    expect "$form: what is not of one machine is said" one_line "rows that are exported under one name differ in provenance.host; choose comparable rows with --where"
     lockstep results export --to $form --results mix.db --where model=seed
-    expect "$form: nor of one case" one_line "rows that get the same name differ in case.seed; choose comparable rows with --where"
+    expect "$form: nor of one case" one_line "rows that are exported under one name differ in case.seed; choose comparable rows with --where"
 done
 
 # ---- Rows of micro ----------------------------------------------------------------------------

@@ -354,11 +354,11 @@ static ls_status enqueue_lists(ls_comm *const *comms, const ls_comm_list *lists,
     }
     for (int r = 0; r < ranks; r++)
         if (((device_comm *)comms[r])->next < lists[r].ops->count)
-            return ls_fail(LS_CODE_USAGE, "communicator",
-                           ls_device_describe(comms[r]->device)->text,
-                           "the operation %s waits for one that no rank enqueues; enqueue matching "
-                           "operations in the same order on every rank",
-                           lists[r].ops->items[((device_comm *)comms[r])->next]->name);
+            return ls_fail(
+                LS_CODE_USAGE, "communicator", ls_device_describe(comms[r]->device)->text,
+                "the operation %s waits for a matching operation that no rank enqueues; "
+                "let every rank of the strategy enqueue matching operations in the same order",
+                lists[r].ops->items[((device_comm *)comms[r])->next]->name);
     return LS_OK;
 }
 

@@ -163,10 +163,11 @@ static ls_status take_locked(ls_arena *arena, size_t bytes, void **out)
     size_t left = 0;
     status = arena->system.find_free(arena->system.context, &left);
     ls_status_free(status);
-    return ls_fail(LS_CODE_MISSING, "GPU memory", arena->name,
-                   "%zu bytes do not fit: %d devices of this process use %zu of the %zu bytes that "
-                   "are reserved, and the driver has %zu free; use a smaller batch or model",
-                   bytes, arena->users, in_use(&ledger), ledger.reserved, left);
+    return ls_fail(
+        LS_CODE_MISSING, "GPU memory", arena->name,
+        "%zu bytes do not fit: this process has reserved %zu bytes of this GPU, of which its %d "
+        "logical devices use %zu, and %zu bytes of the GPU are free; use a smaller batch or model",
+        bytes, ledger.reserved, arena->users, in_use(&ledger), left);
 }
 
 ls_status ls_arena_alloc(ls_arena *arena, size_t bytes, void **out)

@@ -226,9 +226,9 @@ void ls_device_turn(ls_device *device)
 ls_status ls_queue_skip(ls_queue *queue, const bool *skip)
 {
     if (queue->device->info.name.kind == LS_DEVICE_GPU)
-        return ls_fail(
-            LS_CODE_MISSING, "queue", queue->device->info.text,
-            "operations in a GPU's captured program cannot be skipped; use a CPU device");
+        return ls_fail(LS_CODE_MISSING, "queue", queue->device->info.text,
+                       "a captured CUDA graph cannot leave out operations, which the gate needs "
+                       "for this case; use a CPU device");
     queue->skip = skip;
     return LS_OK;
 }

@@ -427,9 +427,10 @@ ls_status ls_check_combine(const ls_combine_args *a, ls_work *work)
     LS_TRY(ls_check_value(work, "a", a->a));
     LS_TRY(ls_check_value(work, "b", a->b));
     LS_TRY(ls_check_value(work, "divisor", a->divisor));
-    return (float)a->divisor != 0 ? LS_OK
-                                  : ls_fail(LS_CODE_USAGE, work->op, "divisor",
-                                            "the divisor is 0; give another number");
+    return (float)a->divisor != 0
+               ? LS_OK
+               : ls_fail(LS_CODE_USAGE, work->op, "divisor",
+                         "this operation would divide by 0; let the strategy give another divisor");
 }
 
 ls_status ls_check_finish_step(const ls_finish_step_args *a, ls_work *work)

@@ -23,9 +23,10 @@ static ls_status check_wire(const ls_outline *o)
                        "context-parallel divides a replica's positions over devices; use "
                        "--gradient-wire float32, or another --hybrid-inner");
     if (strcmp(o->comm, "nccl") == 0)
-        return ls_fail(LS_CODE_USAGE, "option", "--comm",
-                       "'nccl' would also add in 16 bits, but --gradient-wire bf16 adds in "
-                       "float32; use --comm auto, or --gradient-wire float32");
+        return ls_fail(
+            LS_CODE_USAGE, "option", "--comm",
+            "'nccl' would add gradients in 16 bits, but --gradient-wire bf16 only "
+            "sends 16 bits, and adds in float32; use --comm auto, or --gradient-wire float32");
     if (strcmp(o->allreduce, "auto") != 0 && strcmp(o->allreduce, "owners") != 0)
         return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
                        "'%s' would round some elements more than once, but --gradient-wire bf16 "

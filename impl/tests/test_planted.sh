@@ -359,7 +359,7 @@ python3 - "$dir" <<'PYTHON' || fail "some lines of the table are not found with 
 import json, re, sys
 judges = {"oracle": r"^step (\d+): .* in a replay of the same sums", "reference": r"^step (\d+): .* in training on one device",
           "gradient bound": r"^step (\d+): the gradient differs ", "loss bound": r"^step (\d+): .* if the whole batch is one pass",
-          "alone": r"^step (\d+): .*trains one replica at a time", "steps at once": r"^(\d+) steps at once: ", "evaluation": r"^evaluation after (\d+) steps: ",
+          "alone": r"^step (\d+): .*trains one replica at a time", "steps in one run": r"^(\d+) steps in one run: ", "evaluation": r"^evaluation after (\d+) steps: ",
           "race check": r"^race: ", "step check": r"^step: ", "span check": r"^span: ", "plain C": r"^kernels: the first gradient of ", "slope": r"^kernels: the first gradient is ",
           "bound": r"^lead: ", "owners": r"^owner: ", "replicas": r"^step (\d+): .* on replica 0 ", "places": r"^step (\d+): .* several devices have", "traffic": r"^traffic: ",
           "learning rate": r"^step (\d+): the learning rate is ", "state": r"^after (\d+) steps \w+: ",
@@ -378,7 +378,7 @@ def judge(row, said):
         # A loss that is not finite may also come after the gate, whose first steps passed.
         # A step whose spans are too long does not open.
         if match and status == ("error" if judge == "span check" else "failed") and (judge == "finite loss" or not gate.get("pass")):
-            steps = int(match[1]) + (judge not in ("steps at once", "evaluation")) if match.groups() else gate.get("steps", "-")
+            steps = int(match[1]) + (judge not in ("steps in one run", "evaluation")) if match.groups() else gate.get("steps", "-")
             tasks = re.findall(r"task \d+ \(\S+ [a-z ]+: ([a-z]+(?:[ -][a-z]+)*)", reason)
             named = re.search(r"[^ :]+ element \d+|\b(gradient|loss|bytes|outputs)\b", reason)
             return judge, steps, " and ".join(tasks) or (named[0] if named else "-")

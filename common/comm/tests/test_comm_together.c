@@ -57,7 +57,7 @@ static void lists_that_do_not_match_are_refused(void **state)
         for (int r = 0; r < RANKS - 1; r++) /* the last rank has no operation */
             build(&g, r, names[i], COUNT);
         must_refuse(ls_comm_enqueue(g.comms, g.lists, RANKS), LS_CODE_USAGE,
-                    "waits for one that no rank enqueues");
+                    "waits for a matching operation that no rank enqueues");
         close_group(f, &g);
     }
 }
@@ -82,7 +82,7 @@ static void later_operations_are_refused(void **state)
                                 .count = 2};
     g.lists[1].ops = &swapped;
     must_refuse(ls_comm_enqueue(g.comms, g.lists, RANKS), LS_CODE_USAGE,
-                "waits for one that no rank enqueues");
+                "waits for a matching operation that no rank enqueues");
     close_group(f, &g);
 }
 

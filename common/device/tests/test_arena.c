@@ -205,9 +205,11 @@ static void growth_meets_the_others(void **state)
     void *memory;
     assert_null(ls_pool_allocate(run, LS_MEMORY_PARAMETERS, 48 * mib, &memory));
     assert_int_equal(gpu.free, 16 * mib);
-    refused(judge, 32 * mib,
-            "GPU memory: gpu:0: 33554432 bytes do not fit: 2 devices of this process use 50331648 "
-            "of the 50331648 bytes that are reserved, and the driver has 16777216 free");
+    refused(
+        judge, 32 * mib,
+        "GPU memory: gpu:0: 33554432 bytes do not fit: this process has reserved 50331648 bytes "
+        "of this GPU, of which its 2 logical devices use 50331648, and 16777216 bytes of the "
+        "GPU are free");
     ls_pool_close(run);
     assert_null(ls_pool_allocate(judge, LS_MEMORY_PARAMETERS, 32 * mib, &memory));
     ls_pool_close(judge);

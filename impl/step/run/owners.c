@@ -96,8 +96,8 @@ static ls_status refuse(const ls_variables *variables, size_t element, const cha
 {
     const ls_variable *v = ls_variables_holding(variables, element);
     return ls_fail(LS_CODE_CHECK, "owner", NULL,
-                   "%s element %zu is updated %s in a step instead of once; let the strategy's "
-                   "build update each element on one member",
+                   "%s element %zu is updated %s in a step instead of once; change the strategy's "
+                   "build(), so that one device of each replica updates it",
                    v->name, element - v->offset, how);
 }
 

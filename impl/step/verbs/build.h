@@ -112,8 +112,9 @@ static const char *const ls_verb_again = "forward again";
 static const ls_range ls_no_range = {0, 0};
 
 /** Why verbs of buckets cannot act. */
-static const char *const ls_no_buckets = "cannot be called, since there are no buckets; declare "
-                                         "partial sums of gradients in the strategy's .spreads";
+static const char *const ls_no_buckets =
+    "cannot be called, since there are no buckets without gradients to be summed; declare "
+    "gradients as partial sums in the strategy's .spreads";
 
 /** The elements that replicas exchange at the end of this step; without a period all. */
 ls_range ls_step_due(const ls_step *step);

@@ -310,7 +310,7 @@ void ls_run_node(ls_step *s, int replica, size_t piece, int n, ls_pass_kind kind
                                                                [LS_PASS_WEIGHTS] = weights_node};
     if (!ls_step_can(s, parts_of(s)->count, "ls_run_node",
                      "cannot be called in this strategy, since the job's mesh has no stages, "
-                     "slices or positions; set one in resolve") ||
+                     "slices or positions; set their number in the strategy's .resolve()") ||
         is_input(s, n))
         return;
     ls_step_enter_piece(s, kind == LS_PASS_WEIGHTS ? -1 : replica, (int)piece);

@@ -53,7 +53,7 @@ static bool can_pass(ls_step *s, const char *verb)
 {
     return ls_step_can(s, parts_of(s)->count, verb,
                        "cannot be called in this strategy, since the job's mesh has no stages, "
-                       "slices or positions; set one in resolve");
+                       "slices or positions; set their number in the strategy's .resolve()");
 }
 
 static ls_status open_order(ls_step *s, const ls_schedule *schedule)

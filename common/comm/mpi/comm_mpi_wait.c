@@ -61,9 +61,10 @@ static void name_abandoner(const mpi_group *group, char name[32])
 
 ls_status ls_comm_mpi_abandoned(const mpi_comm *comm)
 {
-    char who[32], why[80];
+    char who[32], why[128];
     name_abandoner(comm->group, who);
-    snprintf(why, sizeof why, "abandoned by %s; its own message names the reason", who);
+    snprintf(why, sizeof why,
+             "this rank was abandoned by %s; the message of that rank names the reason", who);
     return ls_status_follows(ls_comm_mpi_fail(comm, why));
 }
 
@@ -190,7 +191,9 @@ static ls_status fail_abandoned(const mpi_wait *wait)
     note_wait(wait, what);
     name_abandoner(wait->comm->group, who);
     snprintf(why, sizeof why,
-             "abandoned by %s while it waited for %s; its own message names the reason", who, what);
+             "this rank was abandoned by %s while it waited for %s; the message of that rank names "
+             "the reason",
+             who, what);
     return ls_status_follows(ls_comm_mpi_fail(wait->comm, why));
 }
 

@@ -82,6 +82,7 @@ def relays_of(text, known):
             used = [names.index(name) for name in strings if f"<{name}>" in parts.rsplit(": ", 1)[-1]]
             if used and head[1] not in ROOTS:
                 found[head[1]] = (names, parts, used)
+                FRAMES.update({head[1]: FRAMES[call[1]]} if call[1] in FRAMES else {})
     return found
 
 

@@ -117,13 +117,10 @@ static ls_status check(const ls_outline *o)
     const int64_t places = devices / replicas, local = (int64_t)o->devices;
     if (local % places && places % local && strcmp(o->comm, "mpi") == 0)
         return ls_fail(LS_CODE_USAGE, "option", "--hybrid-replicas",
-                       "replicas of %lld devices do not fit processes of %lld devices; use "
-                       "replicas of a multiple, or a divisor, of a process's devices",
+                       "replicas of %lld devices do not fit processes of %lld; use a multiple",
                        (long long)places, (long long)local);
     if (divides(within))
-        LS_TRY(ls_refuse_library(o,
-                                 "sums complete gradients, but a device of --strategy hybrid has "
-                                 "only a part of the gradient",
+        LS_TRY(ls_refuse_library(o, "sums complete gradients, but hybrid's devices have parts",
                                  "direct, ring, tree, halving-doubling, flat or auto"));
     if (parts > 1) {
         LS_TRY(check_even("--hybrid-stages", "stages of a replica", parts, places));

@@ -61,7 +61,7 @@ static ls_status check(const char *name, const int ends[2], uint64_t begin, uint
 {
     struct stat facts;
     if (ls_interrupted())
-        return ls_fail(LS_CODE_INTERRUPTED, "regress", NULL, "the comparison was interrupted");
+        return ls_fail(LS_CODE_INTERRUPTED, "program", name, "interrupted, and ended");
     if (ls_clock_ns() - begin > limit_ns)
         return ls_fail(LS_CODE_MISSING, "regress", name,
                        "this program did not end within %.0f s and was killed; use fewer --steps, "

@@ -154,7 +154,7 @@ int ls_virtual_number(const ls_device *device)
     return device->port;
 }
 
-ls_status ls_virtual_device_open(const ls_device_name *name, int number, const ls_device *like,
+ls_status ls_virtual_device_open(const ls_device_name *name, int number, ls_device *like,
                                  ls_device **out)
 {
     ls_device *device;
@@ -168,6 +168,7 @@ ls_status ls_virtual_device_open(const ls_device_name *name, int number, const l
     ls_device_name_text(name, info->text);
     device->backend = &virtual_backend;
     device->port = number;
+    device->like = like;
     const ls_pool_options options = {.name = info->text,
                                      .policy = {.kind = LS_MEMORY_COUNTED},
                                      .capacity = SIZE_MAX / 2,

@@ -17,10 +17,11 @@
 #include "common/device/device.h"
 
 /** Opens a virtual CPU device, number `number` of its platform, with as many cores as `like`, a
- * real one; if NULL, with one. Kernels are made on the calling thread. A library that makes one
- * asks this thread how many threads it may use, so kernels for `like` are made within a call of
- * that device (ls_device_call). After an interrupt none is made: LS_CODE_INTERRUPTED. */
-ls_status ls_virtual_device_open(const ls_device_name *name, int number, const ls_device *like,
+ * real one, which outlives it; if NULL, with one. Kernels are made on the calling thread. A library
+ * that makes one asks this thread how many threads it may use, so kernels for `like` are made
+ * within a call of that device (ls_device_call). After an interrupt none is made:
+ * LS_CODE_INTERRUPTED. */
+ls_status ls_virtual_device_open(const ls_device_name *name, int number, ls_device *like,
                                  ls_device **out);
 
 /** That number. */

@@ -71,7 +71,10 @@ struct ls_device {
     ls_pulse *pulse;            /**< of all queues of its machine; NULL if none */
     uint64_t turns;             /**< begun (ls_device_turn) */
     bool lost;                  /**< ls_device_lose was called */
-    bool (*asked)(void);        /**< see ls_device_heed; NULL if nothing ends a wait */
+    ls_device *like; /**< whose library a virtual device's kernels use; NULL if its own */
+    void *library;   /**< what all kernels of the device share; NULL if not open */
+    void (*close_library)(void *library);
+    bool (*asked)(void); /**< see ls_device_heed; NULL if nothing ends a wait */
 };
 
 struct ls_queue {

@@ -50,6 +50,8 @@ ls_status ls_device_open(const ls_machine *machine, const ls_device_name *name,
 
 void ls_device_close(ls_device *device)
 {
+    if (device && device->library)
+        device->close_library(device->library);
     if (device)
         device->backend->close(device);
 }

@@ -104,7 +104,6 @@ static void close_table(ls_kernels *kernels)
 {
     if (!kernels)
         return;
-    ls_product_engine_close(((cpu_kernels *)kernels)->engine);
     ls_scratch_release(&kernels->scratch);
     free(kernels);
 }
@@ -118,14 +117,14 @@ static ls_status open_table(ls_device *device, ls_kernels **out)
     kernels->loops = ls_vector_loops_pick();
     int cores = ls_device_describe(device)->core_count;
     kernels->threads = cores > 1 ? cores : 1;
-    char product[64];
-    ls_status status =
-        ls_product_engine_open(device, &kernels->engine, product, &kernels->base.multiplies_bf16);
+    ls_status status = ls_product_library_find(device, &kernels->library);
     if (status) {
         free(kernels);
         return status;
     }
-    snprintf(kernels->library, sizeof kernels->library, "%s, loops %s)", product,
+    kernels->engine = kernels->library->engine;
+    kernels->base.multiplies_bf16 = kernels->library->multiplies_bf16;
+    snprintf(kernels->name, sizeof kernels->name, "%s, loops %s)", kernels->library->name,
              kernels->loops->isa);
     *out = &kernels->base;
     return LS_OK;
@@ -133,7 +132,7 @@ static ls_status open_table(ls_device *device, ls_kernels **out)
 
 static const char *library(const ls_kernels *kernels)
 {
-    return ((const cpu_kernels *)kernels)->library;
+    return ((const cpu_kernels *)kernels)->name;
 }
 
 #define CPU_ENTRY(entry, args)                                                                     \

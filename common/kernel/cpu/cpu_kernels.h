@@ -9,13 +9,15 @@
 
 struct dnnl_engine;
 struct ls_product;
+struct ls_product_library;
 
 typedef struct cpu_kernels {
     ls_kernels base;
     const ls_vector_loops *loops;
-    struct dnnl_engine *engine;
-    int threads; /**< cores of the device */
-    char library[96];
+    struct ls_product_library *library;
+    struct dnnl_engine *engine; /**< the library's */
+    int threads;                /**< cores of the device */
+    char name[96];
 } cpu_kernels;
 
 /** Loops with fewer elements a thread are not split: waking the team costs more. */

@@ -40,7 +40,7 @@ enum { ELEMENT_PRODUCTS = 16 };
 
 static ls_status open_product(cpu_kernels *cpu, const ls_vector_product *spec, ls_product **out)
 {
-    const ls_product_maker maker = {&cpu->base, cpu->engine, cpu->loops};
+    const ls_product_maker maker = {&cpu->base, cpu->library, cpu->loops};
     const ls_gemm_args *g = &spec->gemm;
     const int threads = ls_cpu_threads_for(cpu, g->m * g->n * g->k / ELEMENT_PRODUCTS);
     return ls_product_open(&maker, spec, threads, out);

@@ -4,6 +4,7 @@
 #include "common/kernel/cpu/product/cpu_product.h"
 
 #include "common/base/grow.h"
+#include "common/device/backend.h"
 #include "common/device/cpu/team.h"
 #include "common/kernel/cpu/cpu_dnnl.h"
 
@@ -14,6 +15,7 @@
 
 struct ls_product {
     ls_vector_product spec;
+    ls_product_library *library;
     ls_dnnl_call call; /* without a primitive: packed */
     const ls_vector_loops *loops;
     int threads; /* of a packed one */
@@ -118,18 +120,50 @@ static bool is_brg(const_dnnl_primitive_desc_t desc)
     return !strncmp(name, "brg", 3) && strstr(name, "avx512");
 }
 
+/* What is chosen for products of a shape. */
+typedef struct ls_product_choice {
+    ls_vector_product spec;
+    dnnl_primitive_desc_t desc; /* NULL: packed, which computes any product */
+} ls_product_choice;
+
+static bool is_like(const ls_vector_product *x, const ls_vector_product *y)
+{
+    const ls_gemm_args *a = &x->gemm, *b = &y->gemm;
+    return a->m == b->m && a->n == b->n && a->k == b->k && a->transpose_a == b->transpose_a &&
+           a->transpose_b == b->transpose_b && a->accumulate == b->accumulate &&
+           !x->bias == !y->bias && x->relu == y->relu;
+}
+
+/* Describing takes longer than all else of making a product: each shape is described once. */
+static ls_status choose(ls_product_library *l, const ls_vector_product *spec,
+                        const_dnnl_primitive_desc_t *out)
+{
+    for (size_t i = l->count; i-- > 0;) {
+        *out = l->choices[i].desc;
+        if (is_like(&l->choices[i].spec, spec))
+            return LS_OK;
+    }
+    dnnl_primitive_desc_t desc = NULL;
+    LS_TRY(ls_grow("product", &l->choices, l->count, sizeof *l->choices));
+    const dnnl_status_t status = describe(l->engine, spec, &desc);
+    if (status != dnnl_unimplemented)
+        LS_TRY(ls_dnnl_check(status, "primitive"));
+    if (desc && !is_brg(desc)) {
+        dnnl_primitive_desc_destroy(desc);
+        desc = NULL;
+    }
+    l->choices[l->count++] = (ls_product_choice){*spec, desc};
+    *out = desc;
+    return LS_OK;
+}
+
 /* Runs on the device's thread. */
 static ls_status create(void *context)
 {
     ls_product *product = context;
-    dnnl_primitive_desc_t desc = NULL;
-    dnnl_status_t status = describe(product->call.engine, &product->spec, &desc);
-    if (status == dnnl_unimplemented)
-        return LS_OK; /* packed computes any product */
-    if (status == dnnl_success && is_brg(desc))
-        status = ls_dnnl_call_make(&product->call, desc);
-    dnnl_primitive_desc_destroy(desc);
-    return ls_dnnl_check(status, "primitive");
+    const_dnnl_primitive_desc_t desc;
+    LS_TRY(choose(product->library, &product->spec, &desc));
+    return desc ? ls_dnnl_check(ls_dnnl_call_make(&product->call, desc), "primitive") : LS_OK;
 }
 
 static ls_status add_memories(ls_product *product, ls_kernels *kernels)
@@ -150,10 +184,12 @@ ls_status ls_product_open(const ls_product_maker *maker, const ls_vector_product
 {
     ls_product *product;
     LS_TRY(ls_allocate("product", &product, 1, sizeof *product));
-    *product = (ls_product){.spec = *spec,
-                            .call = {.device = maker->kernels->device, .engine = maker->engine},
-                            .loops = maker->loops,
-                            .threads = threads};
+    *product =
+        (ls_product){.spec = *spec,
+                     .library = maker->library,
+                     .call = {.device = maker->kernels->device, .engine = maker->library->engine},
+                     .loops = maker->loops,
+                     .threads = threads};
     ls_status status = ls_device_call(maker->kernels->device, create, product);
     if (!status && product->call.primitive)
         status = add_memories(product, maker->kernels);
@@ -189,51 +225,52 @@ ls_status ls_product_run(ls_product *product)
     return ls_packed_run(product->loops, &product->spec, product->threads, product->scratch);
 }
 
-/* ---- Engine -------------------------------------------------------------------------------- */
+/* ---- Library ------------------------------------------------------------------------------- */
 
-typedef struct engine_call {
-    dnnl_engine_t engine;
-    char implementation[32]; /* "packed" where it is not brg */
-    bool multiplies_bf16;
-} engine_call;
+static void close_library(void *context)
+{
+    ls_product_library *l = context;
+    for (size_t i = 0; i < l->count; i++)
+        if (l->choices[i].desc)
+            dnnl_primitive_desc_destroy(l->choices[i].desc);
+    if (l->engine)
+        dnnl_engine_destroy(l->engine);
+    free(l->choices);
+    free(l);
+}
 
 /* Opens the engine, and finds which implementation it selects for a typical product. Arithmetic is
  * float32 whatever ONEDNN_DEFAULT_FPMATH_MODE says. */
-static ls_status open_engine(void *context)
+static ls_status open_library(void *context)
 {
-    engine_call *call = context;
+    ls_product_library *l = context;
     const ls_vector_product usual = {.gemm = {.m = 64, .n = 64, .k = 64}};
-    dnnl_primitive_desc_t desc = NULL;
-    LS_TRY(ls_dnnl_check(dnnl_set_default_fpmath_mode(dnnl_fpmath_mode_strict), "arithmetic"));
-    LS_TRY(ls_dnnl_check(dnnl_engine_create(&call->engine, dnnl_cpu, 0), "engine"));
-    call->multiplies_bf16 = ls_bf16_multiplies(call->engine);
-    const dnnl_status_t status = describe(call->engine, &usual, &desc);
-    if (status == dnnl_unimplemented)
-        return LS_OK;
-    if (status == dnnl_success && is_brg(desc))
-        snprintf(call->implementation, sizeof call->implementation, "%s",
-                 ls_dnnl_implementation(desc));
-    dnnl_primitive_desc_destroy(desc);
-    return ls_dnnl_check(status, "primitive");
-}
-
-ls_status ls_product_engine_open(ls_device *device, struct dnnl_engine **out, char library[64],
-                                 bool *multiplies_bf16)
-{
-    engine_call call = {.implementation = "products packed"};
-    LS_TRY(ls_device_call(device, open_engine, &call));
     const dnnl_version_t *version = dnnl_version();
-    snprintf(library, 64, "oneDNN %d.%d.%d (%s", version->major, version->minor, version->patch,
-             call.implementation);
-    *out = call.engine;
-    *multiplies_bf16 = call.multiplies_bf16;
+    const_dnnl_primitive_desc_t desc;
+    LS_TRY(ls_dnnl_check(dnnl_set_default_fpmath_mode(dnnl_fpmath_mode_strict), "arithmetic"));
+    LS_TRY(ls_dnnl_check(dnnl_engine_create(&l->engine, dnnl_cpu, 0), "engine"));
+    l->multiplies_bf16 = ls_bf16_multiplies(l->engine);
+    LS_TRY(choose(l, &usual, &desc));
+    snprintf(l->name, sizeof l->name, "oneDNN %d.%d.%d (%s", version->major, version->minor,
+             version->patch, desc ? ls_dnnl_implementation(desc) : "products packed");
     return LS_OK;
 }
 
-void ls_product_engine_close(struct dnnl_engine *engine)
+ls_status ls_product_library_find(ls_device *device, ls_product_library **out)
 {
-    if (engine)
-        dnnl_engine_destroy(engine);
+    ls_device *owner = device->like ? device->like : device;
+    *out = owner->library;
+    if (*out)
+        return LS_OK;
+    LS_TRY(ls_allocate("product", out, 1, sizeof **out));
+    ls_status status = ls_device_call(device, open_library, *out);
+    if (status) {
+        close_library(*out);
+        return status;
+    }
+    owner->library = *out;
+    owner->close_library = close_library;
+    return LS_OK;
 }
 
 const char *ls_kernel_library_isa(void)

@@ -19,21 +19,27 @@ struct dnnl_engine;
 
 typedef struct ls_product ls_product;
 
-/** `library`: "oneDNN 2.6.3 (brg:avx512_core", for the caller to go on with. `multiplies_bf16`:
- *  whether it has products of bfloat16 for this processor (cpu_bf16.c). */
-ls_status ls_product_engine_open(ls_device *device, struct dnnl_engine **out, char library[64],
-                                 bool *multiplies_bf16);
+/** oneDNN's engine for a device and those like it, and what it chose for products so far. Used on
+ * the device's thread alone, except for its first members. */
+typedef struct ls_product_library {
+    struct dnnl_engine *engine;
+    char name[64]; /**< "oneDNN 2.6.3 (brg:avx512_core", for the caller to go on with */
+    bool
+        multiplies_bf16; /**< whether it has products of bfloat16 for this processor (cpu_bf16.c) */
+    struct ls_product_choice *choices; /**< [count] */
+    size_t count;
+} ls_product_library;
+
+/** The device's library, opened with its first kernels, and closed with the device. */
+ls_status ls_product_library_find(ls_device *device, ls_product_library **out);
 
 /** As above, for an engine. Call it on the device's thread. */
 bool ls_bf16_multiplies(struct dnnl_engine *engine);
 
-/** Takes NULL. */
-void ls_product_engine_close(struct dnnl_engine *engine);
-
 /** What makes products. */
 typedef struct ls_product_maker {
-    ls_kernels *kernels;        /**< whose scratch they use */
-    struct dnnl_engine *engine; /**< must outlive them */
+    ls_kernels *kernels; /**< whose scratch they use */
+    ls_product_library *library;
     const ls_vector_loops *loops;
 } ls_product_maker;
 

@@ -23,9 +23,8 @@ typedef struct ls_product ls_product;
  * the device's thread alone, except for its first members. */
 typedef struct ls_product_library {
     struct dnnl_engine *engine;
-    char name[64]; /**< "oneDNN 2.6.3 (brg:avx512_core", for the caller to go on with */
-    bool
-        multiplies_bf16; /**< whether it has products of bfloat16 for this processor (cpu_bf16.c) */
+    char name[64];        /**< "oneDNN 2.6.3 (brg:avx512_core", for the caller to go on with */
+    bool multiplies_bf16; /**< has products of bfloat16 here (cpu_bf16.c) */
     struct ls_product_choice *choices; /**< [count] */
     size_t count;
 } ls_product_library;

@@ -161,7 +161,7 @@ static ls_status judge_at_once(comparison *c, uint64_t steps, ls_gate *gate)
                        gate));
     if (gate->interrupted)
         return LS_OK;
-    snprintf(when, sizeof when, "%llu steps at once", (unsigned long long)steps);
+    snprintf(when, sizeof when, "%llu steps in one run", (unsigned long long)steps);
     if (c->comm) { /* ranks without judges have only a digest */
         ls_session_found found;
         LS_TRY(ls_session_look(session, &found));

@@ -125,7 +125,7 @@ static void test_bad_words(void **state)
 static void test_what_this_build_has_not(void **state)
 {
     (void)state;
-    const char *why = ls_processes_built() ? "mpirun -n N" : "mpi is not in this build";
+    const char *why = ls_processes_built() ? "mpirun -n N" : "this build does not have 'mpi'";
     REFUSED(LS_CODE_MISSING, "run --comm mpi", "--comm", why, "thread");
     if (LS_HAS_NCCL) /* whether there is a GPU is checked later */
         ls_request_free(accept_line("run --comm nccl"));

@@ -145,7 +145,7 @@ if [ -n "$group" ] && ! sanitized; then
     limited 300M run --steps 3 --model mlp:784-2048-2048-10 --data synthetic:256 --results none --format jsonl --cpu-devices 1
     collect_rows
     expect "300 MB are too few: status 3" [ "$code" -eq 3 ]
-    rows "and what would do" "re.match('memory: the process: the case needs .* the limit is 300.0 MiB .*; --gate-steps 0 ', r['result']['reason'])"
+    rows "and what would do" "re.match('memory: the process: the case needs .* the limit is 300.0 MiB .*; try --gate-steps 0 ', r['result']['reason'])"
     limited 300M run $model --cpu-devices 1 --dry-run
     peak=$(python3 -c 'import json; print(json.load(open("out"))["estimate"]["process"]["peak"])')
     limited $((peak * 98 / 100)) run $model --cpu-devices 1

@@ -391,8 +391,9 @@ static void test_failures(void **state)
     made_up->fail = "cudnnConvolutionBiasActivationForward";
     ls_status status = ls_queue_enqueue(f->queue, c.op);
     status = ls_status_first(status, ls_queue_sync(f->queue));
-    assert_non_null(strstr(ls_status_text(status),
-                           "cuDNN: conv_forward.cudnn_nhwc_precomp_gemm_fused: this function of cuDNN failed: "));
+    assert_non_null(strstr(
+        ls_status_text(status),
+        "cuDNN: conv_forward.cudnn_nhwc_precomp_gemm_fused: this function of cuDNN failed: "));
     ls_status_free(status);
     made_up->fail = NULL;
     case_close(&c);

@@ -36,7 +36,7 @@ while time.time() < end and not os.path.exists(f"{folder}.done"):
             text = open(f"{folder}/{step}/manifest.json").read()
         except OSError:
             continue
-        if not text.endswith("}\n") and os.path.exists(f"{folder}/{step}/manifest.json"):
+        if not text.endswith("}") and os.path.exists(f"{folder}/{step}/manifest.json"):
             open(f"{folder}.early", "w").close()
             sys.exit()
 P

@@ -80,7 +80,7 @@ refuse() {
     expect "$1: refused" one_line "$2"
 }
 refuse "exact" "--gradient-wire: .*--reduce fast" --strategy mirrored --devices 2 --reduce exact
-refuse "a ring rounds at each hop" "--allreduce: ring .*owners" --strategy zero --devices 2 --allreduce ring
+refuse "a ring rounds at each hop" "--allreduce: .ring. .*owners" --strategy zero --devices 2 --allreduce ring
 refuse "partial sums of positions" "--gradient-wire: .*positions" --model gpt:2-2-8-8-40 --strategy hybrid --hybrid-inner \
     context-parallel --devices 4
 refuse "nothing is reduced" "--gradient-wire: applies to no case" --strategy single,pipeline --devices 2

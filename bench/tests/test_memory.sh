@@ -65,7 +65,7 @@ refused parameters --model mlp --data synthetic:60 --strategy ps --ranks 3 --mem
 # What mirrored cannot hold trains by shares, in the same memory: 8 MB of 9.2.
 deep="--model mlp:784-256-256-256-256-256-256-10 --data synthetic:60 --batch 12 --bucket-bytes 200KiB --devices 2"
 refused optimizer $deep --strategy mirrored --memory fraction=0.0001
-fraction=$(sed -n 's/.* fit into the \([0-9]*\) that .*/\1/p' out | awk '{ printf "%.8f", 8e6 / $1 * 0.0001 }')
+fraction=$(sed -n 's/.* fit into the \([0-9]*\) bytes that .*/\1/p' out | awk '{ printf "%.8f", 8e6 / $1 * 0.0001 }')
 refused optimizer $deep --strategy mirrored --memory fraction=$fraction
 lockstep run $small $deep --strategy zero --zero-stage 3 --memory fraction=$fraction
 rows "stage 3 trains where mirrored is refused" "[r['result']['status'] for r in rows] == ['ok']"
@@ -97,7 +97,7 @@ if ! without_ranks >/dev/null; then
     expect "of several processes, too" grep -q 'memory: cpu:0: [0-9]* bytes do not fit into' out
 fi
 lockstep run --data synthetic:100000000 --model mlp:50000-10 --results none
-expect "a data set that fits nowhere is not made" eval '[ "$code" -eq 3 ] && one_line "data: synthetic:100000000: needs "'
+expect "a data set that fits nowhere is not made" eval '[ "$code" -eq 3 ] && one_line "data: synthetic:100000000: the data set needs "'
 
 # ---- What the process takes at its peak is counted before it starts -----------------------------
 

@@ -349,7 +349,7 @@ done <<'END'
 2|this is not a format; valid are: table, jsonl|--calibrate 1 ./base --format github
 2|is not valid; give a time|f.jsonl f.jsonl --max-time soon
 2|leaves nothing to compare|./base ./base --dry-run
-2|is an option of: results|f.jsonl f.jsonl --since 2d
+2|but of lockstep results|f.jsonl f.jsonl --since 2d
 2|not a number of comparisons|--calibrate 0 ./base
 END
 lockstep regress f.jsonl f_other.jsonl
@@ -370,7 +370,7 @@ expect "one that tells begins anew" [ "$code" -eq 4 ]
 echo '{"cases": [' >ci.json
 lockstep regress f.jsonl f_noisy.jsonl --fail-on undecided=3 --format json,md --out ci
 expect "a damaged report is not taken for none" [ "$code" -eq 3 ]
-expect "in one line" one_line "ci.json: is not the report"
+expect "in one line" one_line "ci.json: this file is not the report"
 
 # ---- The program itself -----------------------------------------------------------------------
 

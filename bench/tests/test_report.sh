@@ -576,7 +576,7 @@ expect "the folder stands for its rows" lockstep_ok results import page --result
 lockstep regress page page/again-2.db
 expect "and is compared" [ "$(grep -cE '(same|cannot tell|faster|slower)' out)" -ge 2 ]
 lockstep report --results page --where strategy=towers --out page
-expect "rows are not lost" eval '[ "$code" -eq 2 ] && one_line "page: is also the input, and 1 of its rows would be lost"'
+expect "rows are not lost" eval '[ "$code" -eq 2 ] && one_line "page: this folder is also the input, and 1 of its rows would be lost"'
 # Of rows of ranks with their baseline and label, too.
 of_ranks() { "$launcher" 2 "$LOCKSTEP" run --results "$@" --quiet >/dev/null; }
 cases_of() { "$LOCKSTEP" results list --results "$1" --format csv --columns strategy,devices,case.ranks,case.comm,steps,label | sort; }

@@ -61,7 +61,7 @@ expect "by its line" one_line "cut.jsonl: line 2: this line is not valid JSON"
 { head -n 3 made.jsonl; echo '{"schema":1}'; } >broken.jsonl
 lockstep results import broken.jsonl --results broken.db
 expect "a line that is no row: status 3" [ "$code" -eq 3 ]
-expect "it is named" one_line "broken.jsonl: line 4: has no id"
+expect "it is named" one_line "broken.jsonl: line 4: this line has no id"
 lockstep results list --results broken.db
 expect "and none of the others is taken" one_line "no rows"
 lockstep results import . --results some.db
@@ -558,13 +558,13 @@ while IFS='|' read -r status word arguments; do
 done <<'END'
 2|valid are: list|
 2|valid are: list|lists
-2|takes ID|show
-2|takes A B|diff last
+2|0 of 1 arguments.*show ID|show
+2|1 of 2 arguments.*diff A B|diff last
 2|unexpected|list all
 2|case.strategy|list --where stratgy=single
 2|memory.devices.peak|list --where peak=3
 2|is not a condition|list --where strategy
-2|and 'fast' is not|list --where 'median>fast'
+2|but 'fast' is not|list --where 'median>fast'
 2|unknown key|list --sort nothing
 2|unknown key|list --columns id,nothing
 2|unknown key|trend nothing
@@ -573,13 +573,13 @@ done <<'END'
 2|this is not a format|list --format xml
 2|--to NAME|export
 2|this is not a format of export; valid are: jsonl|export --to excel
-2|is an option of results export|list --to csv
-2|is an option of results prune|list --yes
+2|but of results export|list --to csv
+2|but of results prune|list --yes
 2|nothing says which rows to remove|prune
 2|nothing says which rows to remove|prune --yes
 2|is not an id|show last~x
-3|not in|show 1999
-3|not in|diff last 1999
+3|no row of made.db has this id|show 1999
+3|no row of made.db has this id|diff last 1999
 END
 command_line="results import /dev/zero, with ulimit -v 1000000"
 code=0

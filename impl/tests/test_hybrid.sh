@@ -134,7 +134,7 @@ refused() {
     expect "refused: $*" [ "$code" -eq 2 ]
     expect "in one line, with $words" one_line "$words"
 }
-refused 'hybrid-replicas.*3 replicas.*4 devices evenly; 1, 2, 4 can' --devices 4 --hybrid-replicas 3
+refused 'hybrid-replicas.*3 replicas.*4 devices evenly; use one of 1, 2, 4' --devices 4 --hybrid-replicas 3
 refused 'hybrid-replicas.*2 replicas.*1 devices' --devices 1
 refused 'hybrid-replicas' --devices 2 --hybrid-replicas 0
 refused 'hybrid-inner.*model-parallel' --devices 2 --hybrid-inner towers
@@ -143,17 +143,17 @@ refused 'hybrid-stages.*applies to no case' --devices 8 --hybrid-inner pipeline 
 refused '5 devices.*4 layers' --devices 10
 refused 'batch.*3 samples.*4 replicas' --devices 8 --hybrid-replicas 4 --batch 3
 refused 'micro-shards.*2 shards.*4 replicas' --devices 8 --hybrid-replicas 4 --reduce exact --micro-shards 2
-refused '4 micro-batches.*3 samples of a replica; at most 3' --devices 4 --batch 7 --hybrid-inner pipeline
-refused '9 micro-batches.*8 shards of a replica; at most 8' --devices 4 --hybrid-inner pipeline --reduce exact \
+refused '4 micro-batches.*3 samples of a replica; use at most 3' --devices 4 --batch 7 --hybrid-inner pipeline
+refused '9 micro-batches.*8 shards of a replica; use at most 8' --devices 4 --hybrid-inner pipeline --reduce exact \
     --pipeline-microbatches 9
 refused 'pipeline-microbatches.*applies to no case' --devices 4 --pipeline-microbatches 2
 refused 'model-parallel-place.*applies to no case' --devices 4 --hybrid-inner pipeline --model-parallel-place dense0=cpu:0
 refused 'dense9' --devices 4 --model-parallel-place dense9=cpu:0,dense1=cpu:1
 refused 'cpu:2.*cpu:0, cpu:1' --devices 4 --model-parallel-place dense0=cpu:0,dense1=cpu:2
 refused 'library' --devices 4 --allreduce library
-refused 'tree.*cannot be cut' --devices 4 --hybrid-inner zero --allreduce tree
+refused 'tree.*cannot be divided' --devices 4 --hybrid-inner zero --allreduce tree
 refused 'zero-stage.*applies to no case' --devices 4 --zero-stage 2
 refused 'hybrid-outer.*applies to no case' --devices 4 --hybrid-inner zero --hybrid-outer zero
-refused 'tree.*cannot be cut' --devices 4 --hybrid-inner pipeline --hybrid-outer zero --allreduce tree
-refused 'ring.*canonical' --devices 4 --allreduce ring --reduce exact
+refused 'tree.*cannot be divided' --devices 4 --hybrid-inner pipeline --hybrid-outer zero --allreduce tree
+refused 'ring.*which has its own all-reduce' --devices 4 --allreduce ring --reduce exact
 finish

@@ -99,8 +99,8 @@ refused() {
   "$LOCKSTEP" run --strategy pipeline --results none "$@" >"$dir/out" 2>"$dir/err" || code=$?
   [ "$code" -eq 2 ] && [ "$(wc -l <"$dir/err")" -eq 1 ] && grep -q -e "$words" "$dir/err" || fail "refused with $code: $(cat "$dir/err") for $*"
 }
-refused 'shards of a batch; at most 16' --devices 2 --reduce exact --pipeline-microbatches 17
-refused 'samples of a batch; at most 6' --devices 2 --batch 6 --pipeline-microbatches 7
+refused 'shards of a batch; use at most 16' --devices 2 --reduce exact --pipeline-microbatches 17
+refused 'samples of a batch; use at most 6' --devices 2 --batch 6 --pipeline-microbatches 7
 refused 'the 8 layers' --devices 9
 refused 'are not a multiple of the 2 stages.* use 4 or 6' --devices 2 --pipeline-schedule interleaved --pipeline-microbatches 5
 refused 'too few layers for 16 parts on 2 stages; use --pipeline-chunks 4' --devices 2 --pipeline-schedule interleaved --pipeline-chunks 8

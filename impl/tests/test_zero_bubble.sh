@@ -130,5 +130,5 @@ lockstep run $mlp --strategy hybrid --hybrid-inner tensor-parallel --hybrid-stag
 expect "split layers" grep -q "zb-h1. cannot be used with --hybrid-stages" err
 lockstep run --model resnet:8 --data synthetic:16 --batch 8 $quick --strategy pipeline --devices 2 --sync-bn yes \
     --pipeline-schedule zb-h2
-expect "statistics of the whole batch" grep -q 'zb-h2 cannot be used with --sync-bn yes' err
+expect "statistics of the whole batch" grep -q '.zb-h2. cannot be used with --sync-bn yes' err
 finish

@@ -95,7 +95,7 @@ refused 'dense0, relu0, dense1' --strategy model-parallel --devices 2 --model-pa
 refused 'cpu:0, cpu:1' --strategy model-parallel --devices 2 --model-parallel-place dense0=cpu:0,dense1=cpu:3
 refused 'placed twice' --strategy model-parallel --devices 2 --model-parallel-place dense0=cpu:0,dense0=cpu:1
 refused 'has no layer' --strategy model-parallel --devices 2 --model-parallel-place dense0=cpu:0,dense1=cpu:0
-refused 'the part .=DEVICE. is missing' --strategy model-parallel --devices 2 --model-parallel-place dense0
+refused 'names no device' --strategy model-parallel --devices 2 --model-parallel-place dense0
 refused '4 layers' --strategy model-parallel --devices 5
 echo 'dense0=cpu:0,dense1' >"$dir/plan"
 refused 'dense1: the part .=DEVICE. is missing' --strategy model-parallel --devices 2 --model-parallel-place "$dir/plan"

@@ -102,7 +102,7 @@ refused() {
 refused 'shards of a batch; use at most 16' --devices 2 --reduce exact --pipeline-microbatches 17
 refused 'samples of a batch; use at most 6' --devices 2 --batch 6 --pipeline-microbatches 7
 refused 'the 8 layers' --devices 9
-refused 'are not a multiple of the 2 stages.* use 4 or 6' --devices 2 --pipeline-schedule interleaved --pipeline-microbatches 5
+refused 'are not a multiple of the 2 stages.* use --pipeline-microbatches 4 or 6' --devices 2 --pipeline-schedule interleaved --pipeline-microbatches 5
 refused 'too few layers for 16 parts on 2 stages; use --pipeline-chunks 4' --devices 2 --pipeline-schedule interleaved --pipeline-chunks 8
 refused 'a whole number from 2 to 64' --devices 2 --pipeline-schedule interleaved --pipeline-chunks 1
 refused 'applies to no case' --devices 2 --pipeline-schedule 1f1b --pipeline-chunks 2

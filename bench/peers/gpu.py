@@ -54,7 +54,7 @@ def cases_of(arguments):
 def known(arguments):
     """{option: the names that it may list}"""
     narrow = arguments.precision == "bf16"
-    rehearsed = ("torch-autocast", "torch-compile-autocast", "jax-bf16") if narrow else ("torch", "jax")
+    rehearsed = ("torch-autocast", "jax-bf16") if narrow else ("torch", "jax")  # what compiles takes minutes here
     peers = {"cuda": (runners.GPU_PEERS, runners.BF16_GPU_PEERS)[narrow], "cpu": rehearsed}[arguments.device]
     return {"peers": tuple(peers),
             "models": tuple(dict.fromkeys(case[0] for case in cases_of(arguments)))}

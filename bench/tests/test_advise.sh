@@ -41,6 +41,11 @@ print([max(s, key=lambda r: r["published"])["published"] / max(s, key=lambda r: 
 rows "how good choices on published rows were" "(lambda all, of: len(all) == of['sets'] > 0 and
     abs(max(all) - of['worst']) < 1e-9 and abs(sum(all) / len(all) - of['mean']) < 1e-9)($regrets, r['regret_published'])"
 
+# In bf16 the all-reduce of split layers is implied.
+# shellcheck disable=SC2086
+lockstep_ok advise $small $link --strategy tensor-parallel --precision bf16 --results none --format jsonl
+rows "split layers in bf16" "{x['case']['allreduce'] for x in r['ranking']} == {'owners'}"
+
 # Replicas of stages of split layers, and what predict says of the same case.
 eight="--model mlp:784-64-64-10 --batch 64 --devices 8 --durations flops=1e9 --strategy hybrid"
 # shellcheck disable=SC2086

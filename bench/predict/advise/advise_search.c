@@ -90,15 +90,19 @@ static int value_of(size_t axis, const char *value)
 }
 
 /* Whether a case has the axis: its strategy, with the options so far, and the user left it open.
- * Micro-batches of stages are their pieces; a wire implies an all-reduce. */
+ * Micro-batches of stages are their pieces; a wire, and bf16 without replicas, imply an all-reduce.
+ */
 static bool has_axis(const ls_advising *a, const ls_case *config, size_t axis)
 {
     const char *name = axes[axis].option, *strategy = axes[axis].strategy;
     const ls_option *option = ls_option_find_in(name, strlen(name), LS_FOR_RUN);
     ls_job job = {0};
     ls_case_job(config, &job);
+    const bool implied =
+        job.exchange.gradient_wire ||
+        (job.kernels.precision == LS_PRECISION_BF16 && !ls_strategy_reduces(config->strategy));
     if ((axes[axis].is == (PIECES | EASES) && job.division.microbatches) ||
-        (job.exchange.gradient_wire && strcmp(name, "allreduce") == 0))
+        (implied && strcmp(name, "allreduce") == 0))
         return false;
     return (!strategy || strcmp(strategy, config->strategy->name) == 0) &&
            !ls_option_set_has(a->workplace->request->given, name) &&

@@ -14,7 +14,7 @@ mkdir -p "$out"
 while read -r name rows plot where; do
     "$program" report --results "results/$rows" ${where:+--where "$where"} --out "$work/$name" >/dev/null 2>"$work/err" ||
         { cat "$work/err" >&2; exit 3; }
-    [ -s "$work/$name/$plot.svg" ] || { echo "reports/gallery.sh: $name: results/$rows has no rows for the plot `$plot`; correct this line of PICTURES in the script" >&2; exit 3; }
+    [ -s "$work/$name/$plot.svg" ] || { echo "reports/gallery.sh: $name: results/$rows has no rows for the plot '$plot'; correct this line of PICTURES in the script" >&2; exit 3; }
     cp "$work/$name/$plot.svg" "$out/$name.svg"
     echo "$out/$name.svg"
 done <<'PICTURES'

@@ -231,9 +231,8 @@ static ls_status check_ranks(const ls_workplace *workplace, const ls_plan_of_cas
     if (request->processes->size > 1)
         return ls_fail(LS_CODE_USAGE, "option", option,
                        "works within one process only; with mpirun, run with --checkpoint DIR to "
-                       "the step of the "
-                       "change, then start the other number of ranks with --checkpoint DIR "
-                       "--resume-from-checkpoint auto");
+                       "the step of the change, then start the other number of ranks with "
+                       "--checkpoint DIR --resume-from-checkpoint auto");
     if (request->budget_ns)
         return ls_fail(LS_CODE_USAGE, "option", option,
                        "cannot be used with `budget:` in a plan, which chooses the number of "

@@ -195,12 +195,14 @@ static ls_status run_plan(const prediction *p)
     ls_closing(ls_child_free) ls_child child = {0};
     ls_interrupt_install(); /* a signal ends the child, too */
     LS_TRY(ls_child_run((char *const *)(size_t)arguments, UINT64_MAX / 4, &child));
-    return child.code == 0
-               ? LS_OK
-               : ls_fail(LS_CODE_MISSING, "option --validate", plan,
-                         "this plan was not measured, since lockstep run --plan ended with status "
-                         "%d; run that command alone to see why",
-                         child.code);
+    if (child.code == 0) {
+        fputs(child.err ? child.err : "", stderr); /* its warnings */
+        return LS_OK;
+    }
+    char said[400];
+    return ls_fail(LS_CODE_MISSING, "option --validate", plan,
+                   "this plan was not measured: lockstep run --plan ended with status %d: %s",
+                   child.code, ls_child_says(&child, said, sizeof said));
 }
 
 /* Rows so far, measured and predicted, say how far predictions are to be trusted; --validate

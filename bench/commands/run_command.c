@@ -175,7 +175,7 @@ static ls_status train_all(command_run *run)
         left += !run->cases[i].ended;
     if (*run->over && left && run->processes->rank == 0)
         ls_log_stderr("run: %zu of %zu cases are not run, since a device failed and this process "
-                      "cannot use that device any more; run the other cases by another command",
+                      "cannot use that device any more; start lockstep run again for these cases",
                       left, run->count);
     tell_kept(run);
     if (ls_interrupted())

@@ -164,7 +164,7 @@ ls_status ls_row_key_find(const char *option, const char *name, size_t length, c
         return ls_fail(LS_CODE_USAGE, option, text,
                        "several keys end like this; write the whole key, one of %s", list[best]);
     return ls_fail(LS_CODE_USAGE, option, *text ? text : "''", "unknown key; %s%s",
-                   best == NEAR ? "similar keys are:  "
+                   best == NEAR ? "similar keys are: "
                                 : "all keys are the columns of --format csv, such as ",
                    best == NEAR ? list[NEAR]
                                 : "case.model, case.strategy, case.devices, time.step_ms.median, "

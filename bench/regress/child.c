@@ -49,9 +49,9 @@ static ls_status start(char *const argv[], const int ends[2], pid_t *pid)
         return LS_OK;
     if (!strchr(argv[0], '/') && access(argv[0], X_OK) == 0)
         return ls_fail(
-            LS_CODE_MISSING, "regress", argv[0],
+            LS_CODE_MISSING, "program", argv[0],
             "no program of this name is in the PATH; use ./%s for the one in this folder", argv[0]);
-    return ls_fail(LS_CODE_MISSING, "regress", argv[0],
+    return ls_fail(LS_CODE_MISSING, "program", argv[0],
                    "this program cannot be started: %s; name a program that runs on this machine",
                    strerror(error));
 }
@@ -63,13 +63,13 @@ static ls_status check(const char *name, const int ends[2], uint64_t begin, uint
     if (ls_interrupted())
         return ls_fail(LS_CODE_INTERRUPTED, "program", name, "interrupted, and ended");
     if (ls_clock_ns() - begin > limit_ns)
-        return ls_fail(LS_CODE_MISSING, "regress", name,
+        return ls_fail(LS_CODE_MISSING, "program", name,
                        "this program did not end within %.0f s and was killed; use fewer --steps, "
                        "or a smaller case",
                        (double)limit_ns * 1e-9);
     for (int i = 0; i < 2; i++)
         if (fstat(ends[i], &facts) == 0 && facts.st_size > TEXT_MOST)
-            return ls_fail(LS_CODE_MISSING, "regress", name,
+            return ls_fail(LS_CODE_MISSING, "program", name,
                            "this program printed more than %d MiB and was killed; name a program "
                            "that prints rows, as lockstep does",
                            TEXT_MOST >> 20);
@@ -105,7 +105,7 @@ ls_status ls_child_run(char *const argv[], uint64_t limit_ns, ls_child *out)
     ls_status status = LS_OK;
     if (ends[0] < 0 || ends[1] < 0)
         status = ls_fail(
-            LS_CODE_MISSING, "regress", "temporary file in memory",
+            LS_CODE_MISSING, "program", "temporary file in memory",
             "a file in memory cannot be created: %s; raise the limit on open files (ulimit -n)",
             strerror(errno));
     if (!status)

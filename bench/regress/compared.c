@@ -121,10 +121,10 @@ ls_status ls_regress_judge(const ls_regress_task *task, ls_regress *regress)
     LS_TRY(ls_results_execute(regress->results, make));
     LS_TRY(ls_results_ask(regress->results, "SELECT count(*) FROM cases", &count));
     if (count == 0)
-        return ls_fail(LS_CODE_MISSING, "regress", task->side[LS_NEW],
-                       "there is no case to compare, since no row has a time%s; name a file with "
-                       "rows of lockstep run",
-                       task->where.narrows ? ", or no row with a time matches --where" : "");
+        return ls_fail(
+            LS_CODE_MISSING, "regress", task->side[LS_NEW],
+            "there is no case to compare, since no row %s; change the options of the case",
+            task->where.narrows ? "matches --where" : "has a case");
     LS_TRY(ls_regress_judge_each(task, regress, "SELECT kase FROM cases"));
     LS_TRY(ls_results_query(regress->results, unknown, facts, found));
     if (json_unpack(found, "[{s:s}]", "key", &key) == 0) /* it would always pass */

@@ -40,6 +40,11 @@ static ls_status check_class(const ls_regress_task *task, const ls_regress *regr
     LS_TRY(ls_results_query(regress->results, sql, sides, found));
     if (json_unpack(found, "[{s:s,s:s,s:s}]", "path", &path, "a", &before, "b", &after) != 0)
         return LS_OK;
+    if (a == b)
+        return ls_fail(LS_CODE_MISSING, "regress", task->side[a],
+                       "rows of one case were measured on different classes of machines: %s is %s, "
+                       "but %s in another row; choose rows of one machine with --where",
+                       strchr(path, '.') + 1, before, after);
     return ls_fail(
         LS_CODE_MISSING, "regress", task->side[a],
         "the two files were measured on different classes of machines: %s is %s in this file, but "

@@ -219,6 +219,7 @@ static ls_status look(turns *t, ls_ratio_test *test, double share, int64_t *open
 
 static ls_status take_turns(turns *t)
 {
+    static const char undecided[] = "SELECT count(*) FROM cases WHERE NOT decided";
     static const char fewest[] = "SELECT min((SELECT count(*) FROM times WHERE times.kase ="
                                  " cases.kase AND side = 1)) FROM cases WHERE NOT decided";
     ls_ratio_test test = {.threshold = t->task->threshold, .cases = (size_t)t->cases};
@@ -227,8 +228,7 @@ static ls_status take_turns(turns *t)
                                          : each < 600 * second ? each
                                                                : 600 * second);
     int64_t open, blocks;
-    LS_TRY(
-        ls_results_ask(t->regress->results, "SELECT count(*) FROM cases WHERE NOT decided", &open));
+    LS_TRY(ls_results_ask(t->regress->results, undecided, &open));
     t->begin = ls_clock_ns();
     t->deadline = t->begin + (uint64_t)(max_s * 1e9);
     if (!t->task->quiet && open > 0)
@@ -236,11 +236,12 @@ static ls_status take_turns(turns *t)
                       (long long)open, max_s);
     for (int64_t pairs = 0; open > 0 && test.spent < 1;) {
         LS_TRY(run_pair(t, ++pairs));
+        LS_TRY(ls_results_ask(t->regress->results, undecided, &open)); /* errors decide, too */
         LS_TRY(ls_results_ask(t->regress->results, fewest, &blocks));
         const double spent = (double)(ls_clock_ns() - t->begin) * 1e-9 / max_s;
         const bool last = spent * (1 + 1.0 / (double)pairs) > 1 || pairs == LS_RATIO_BLOCKS_MOST;
         const double share = last ? 1 : ls_ratio_due(&test, (size_t)blocks, spent);
-        if (share <= 0)
+        if (share <= 0 || !open)
             continue;
         LS_TRY(look(t, &test, share, &open));
         if (!t->task->quiet)

@@ -57,9 +57,7 @@ static void put_result(const ls_row_facts *f, json_t *row)
                  (unsigned long long)trial->session.step,
                  (long long)f->plan->job.start + f->plan->warmup + f->plan->timed);
     if (gate && !gate->pass)
-        snprintf(differs, sizeof differs,
-                 "%s; the case does not train as its reference does: look for a bug in the "
-                 "strategy, or a faulty device",
+        snprintf(differs, sizeof differs, "%s; look for a bug in the strategy, or a faulty device",
                  gate->oracle);
     const struct {
         bool holds;

@@ -21,8 +21,8 @@ typedef struct ls_wire {
 enum { LS_DISTANCES = 12 }; /**< powers of two up to the most hosts */
 
 /** A network of devices, which have a port each, and of hosts, whose devices share one. Hosts that
- * are 2^k to 2^(k + 1) - 1 apart, or more with the last k, have the latency of apart[k] in place of
- * the host's, and all their messages share its bandwidth; all zero: as any two hosts. */
+ * are 2^k to 2^(k + 1) - 1 apart, or more with the last k, have the latency of distant[k] in place
+ * of the host's, and all their messages share its bandwidth; all zero: as any two hosts. */
 typedef struct ls_wires {
     ls_wire device;                /**< of every message */
     ls_wire host;                  /**< in addition, between hosts */

@@ -7,7 +7,7 @@
 #include "common/nn/repeat.h"
 
 typedef struct net_input {
-    void *scratch; /* its gradient, if another use wrote the input's first */
+    void *scratch; /* its gradient, if the layer cannot add to the input's */
     bool hands_on; /* it has its gradient in the node's own */
 } net_input;
 

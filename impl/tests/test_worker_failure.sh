@@ -116,7 +116,7 @@ run --strategy single --seed 1,2,3
 export LOCKSTEP_FAIL=cpu:0:1!
 run --strategy single --seed 1,2,3
 [ "$code/$(wc -l <"$dir/rows")" = 3/1 ] || wrong "status $code, and one row, of the case whose gate the device failed, were wanted"
-[ "$(cat "$dir/err")" = "lockstep: run: 2 of 3 cases are not run, since a device failed and this process cannot use that device any more; run the other cases by another command" ] ||
+[ "$(cat "$dir/err")" = "lockstep: run: 2 of 3 cases are not run, since a device failed and this process cannot use that device any more; start lockstep run again for these cases" ] ||
   wrong "the cases that were not run are not told"
 unset LOCKSTEP_FAIL
 echo "$runs runs of $cases cases and more end as they should"

@@ -36,7 +36,7 @@ static ls_status append(ls_advised **list, size_t *count, const ls_advised *advi
     return LS_OK;
 }
 
-/* Takes over what `config` owns; an equal reason of the same strategy is said once. */
+/* Takes over what `advised` owns; an equal reason of the same strategy is said once. */
 static ls_status refuse(ls_advising *a, ls_advised *advised, ls_code code, const char *reason)
 {
     advised->code = code;

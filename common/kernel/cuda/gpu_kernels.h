@@ -296,7 +296,7 @@ enum {
 };
 
 /** Positions of a class on an axis, and their taps. Position p is `first + p * step` of `to`; its
- * tap j, number `tap + j * step` of the window, lies at p * apart + at + j of `from`; of a
+ * tap j, number `tap + j * step` of the window, lies at p * spacing + at + j of `from`; of a
  * gradient, at p + at - j. */
 typedef struct ls_gpu_direct_axis {
     int positions, first, step, taps, tap, spacing, at;

@@ -25,8 +25,8 @@ static ls_status infer(ls_graph *graph, ls_node *node)
     node->shape = (ls_shape){.rank = 2, .size = {x->size[0], x->size[1] / 3}};
     if (heads < 1 || node->shape.size[1] % heads)
         return ls_fail(LS_CODE_USAGE, "graph", "attention",
-                       "%lld heads do not divide an input of %lld values evenly; give a number of "
-                       "heads that does",
+                       "%lld heads do not divide a width of %lld evenly; give a number of heads "
+                       "that does",
                        (long long)heads, (long long)node->shape.size[1]);
     return LS_OK;
 }

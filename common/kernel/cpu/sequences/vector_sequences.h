@@ -41,7 +41,7 @@ LS_ALWAYS vec vec_tanh(vec z)
     return vec_get(each);
 }
 
-/* sum[r][v] = sum over k of a[r * pitch + k] * w[k * step + v * apart], a vector of it. */
+/* sum[r][v] = sum over k of a[r * pitch + k] * w[k * step + v * stride], a vector of it. */
 LS_ALWAYS void product_block(const float *a, int64_t pitch, int64_t count, const float *w,
                              int64_t step, int64_t stride, int rows, int vecs,
                              vec to[LS_VECTOR_LSTM_ROWS][4])

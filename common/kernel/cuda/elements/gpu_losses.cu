@@ -157,7 +157,7 @@ __global__ static void __launch_bounds__(WIDE_THREADS)
         const float *z = (const float *)args.logits + row * classes;
         const int head = wide_head(z), fours = (classes - head) / 4;
         const int behind = head + 4 * fours, edge = wide_edge(head, classes - behind, classes);
-        const int left = fours - thread; /* this thread has four i of chunk i if i < mine */
+        const int left = fours - thread; /* this thread has four i of chunk i if i < left */
         const wide_four *at = (const wide_four *)(z + head) + thread;
         wide_four kept[WIDE_KEPT];
 #pragma unroll

@@ -178,6 +178,7 @@ typedef struct ls_strategy_average {
     /** The replicas whose parameters replica `replica` of `count` averages with its own: writes
      * their numbers, ascending, to `out` [count]; returns how many. NULL means all, or none. */
     int (*peers)(int replica, int count, int *out);
+    bool differ; /**< with own buffers: an exchange leaves replicas different */
 } ls_strategy_average;
 
 enum { LS_OWNED_MOST = 4 }; /* most buffers of a strategy's own */
@@ -249,7 +250,7 @@ struct ls_strategy {
 /** Whether each replica updates its own variables by its own gradient, if it has samples, and
  * exchanges at most parameters: it is not equivalent to `single`, and the gate replays it. If it
  * reduces or has peers, each step, or with ls_job_update.period the last one of a period, ends in
- * ls_average. */
+ * ls_average, or in an exchange of the strategy's own. */
 static inline bool ls_strategy_alone(const ls_strategy *strategy)
 {
     return strategy->spreads.gradients.on[LS_MEMBER] == LS_OWN;

@@ -46,6 +46,11 @@ def one_core(name):
     return without_empty(tables.summary(rounds_of(name)))
 
 
+def bf16(name):
+    """Lockstep in both precisions on one core, and the peers in bf16."""
+    return without_empty(tables.narrow(rounds_of(name)))
+
+
 def two_cores(name):
     """Strategies and peers on two cores."""
     return tables.pairs_table(rounds_of(name))
@@ -160,7 +165,7 @@ def validated(name):
 
 
 TABLES = {function.__name__.replace("_", "-"): function
-          for function in (one_core, two_cores, placed, gpu, logical, idle, published, predicted,
+          for function in (one_core, bf16, two_cores, placed, gpu, logical, idle, published, predicted,
                            validated)}
 
 

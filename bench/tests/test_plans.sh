@@ -102,10 +102,12 @@ took=$(((${EPOCHREALTIME/[.,]/} - ${start/[.,]/}) / 1000000))
 rows "a budget gives all cases of a model the same steps" \
     "len(rows) == 2 and len({r['case']['steps'] for r in rows}) == 1 and r['case']['steps'] > 100"
 expect "and ends long before the time of all steps of a larger budget ($took s)" [ "$took" -le 60 ]
+# One case with twice the budget: on a busy machine, too, time for more blocks is left.
+sed 's/seed: \[1, 2\]/seed: 1/; s/3s/6s/' budget.yaml >blocks.yaml
 start=$EPOCHREALTIME
-lockstep run --plan budget.yaml --results none --until-precision 0.01% --max-time 100s --format jsonl
+lockstep run --plan blocks.yaml --results none --until-precision 0.01% --max-time 100s --format jsonl
 took=$(((${EPOCHREALTIME/[.,]/} - ${start/[.,]/}) / 1000000))
-rows "--until-precision adds blocks" "len(rows) == 2 and all('imprecise' in r['result']['warnings'] and
+rows "--until-precision adds blocks" "len(rows) == 1 and all('imprecise' in r['result']['warnings'] and
     r['time']['step_ms']['n'] + r['time'].get('discarded', 0) == r['case']['steps'] > r['case']['steps_asked']
     for r in rows)"
 expect "while there is time in the budget ($took s)" [ "$took" -le 60 ]

@@ -19,7 +19,7 @@ refuse() { # FILE WHY
 
 # The multiply-adds of an exponential (element_inline.h), which files without fmaf call.
 exponential=$(sed -n '/ ls_exp_element(/,/^}/p' common/kernel/element_inline.h | grep -o 'fmaf(' | wc -l)
-[ "$exponential" -gt 0 ] || { echo "element_inline.h: ls_exp_element has no fmaf" >&2; exit 1; }
+[ "$exponential" -gt 0 ] || { echo "ci/check-ptx.sh: common/kernel/element_inline.h: no call of fmaf was found in ls_exp_element, so its multiply-adds cannot be counted; correct the pattern in this script" >&2; exit 1; }
 
 mapfile -t files < <(git ls-files '*.cu')
 [ ${#files[@]} -gt 0 ] || { echo "ci/check-ptx.sh: the folder common/ has no .cu file; run this script in the root folder of lockstep's sources" >&2; exit 1; }

@@ -67,7 +67,7 @@ fuzz() {
     "$out/$name" -max_total_time="$seconds" -max_len="$longest" -rss_limit_mb=1024 \
         -malloc_limit_mb=64 -timeout=10 -len_control=0 -verbosity=0 -print_final_stats=1 \
         -artifact_prefix="$out/crash-$name-" "${corpus[@]}" \
-        || { echo "fuzz.sh: $name failed" >&2; failed=1; }
+        || { echo "fuzz.sh: $name: the fuzzer found an error; the lines above show it, and $out/crash-$name-* is the input" >&2; failed=1; }
 }
 
 for source in common/data/tests/fuzz_*.c; do

@@ -37,6 +37,8 @@ def read(path):
     blank = lambda found: re.sub(r"[^\n]", " ", found[0])
     strings = r'"(?:[^"\\\n]|\\.)*"'
     text = re.sub(strings + r"|/\*.*?\*/|//[^\n]*", lambda f: f[0] if f[0][0] == '"' else blank(f), text, flags=re.S)
+    for name, words in re.findall(rf'^#define (\w+) ({strings})$', text, re.M):
+        text = re.sub(rf'(?<!#define )\b{name}\b', lambda _: words, text)
     return re.sub(r'\bPRI([diux])(?:32|64)\b', r'"l\1"', text)
 
 

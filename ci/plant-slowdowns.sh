@@ -65,6 +65,6 @@ plant host common/kernel/cpu/elements/cpu_batch.c run_indices --model mlp
 if wanted flag; then
   sed -i 's/^set(CMAKE_C_FLAGS_RELEASE "-O3")$/set(CMAKE_C_FLAGS_RELEASE "-O0")/' CMakeLists.txt
   make_program flag
-  ! cmp -s "$folder/flag" "$folder/base" || { echo "ci/plant-slowdowns.sh: compiling with -O0 makes the same program, so nothing is slower; check the compiler's options" >&2; exit 3; }
+  ! cmp -s "$folder/flag" "$folder/base" || { echo "ci/plant-slowdowns.sh: the program compiled with -O0 is identical to the program compiled with -O3, so it is not slower; check the compiler's options" >&2; exit 3; }
 fi
 ls "$folder"

@@ -158,9 +158,10 @@ static ls_status check_members(const ls_case *one, const ls_outline *outline, co
     const int members = count_members(all, in);
     char where[96], count[16];
     if (!members)
-        return ls_fail(LS_CODE_USAGE, "option", event_place(e, where),
-                       "leaves no replica for step %lld; let at least one replica stay",
-                       (long long)e->step);
+        return ls_fail(
+            LS_CODE_USAGE, "option", event_place(e, where),
+            "after this event, no replica remains for step %lld; let at least one replica stay",
+            (long long)e->step);
     ls_case config = *one;
     ls_job job = {.batch = outline->job->batch};
     snprintf(count, sizeof count, "%d", members);
@@ -230,17 +231,18 @@ static ls_status check_ranks(const ls_workplace *workplace, const ls_plan_of_cas
     char where[96];
     if (request->processes->size > 1)
         return ls_fail(LS_CODE_USAGE, "option", option,
-                       "works within one process only; with mpirun, run with --checkpoint DIR to "
-                       "the step of the change, then start the other number of ranks with "
-                       "--checkpoint DIR --resume-from-checkpoint auto");
+                       "works in one process only; with mpirun, run with --checkpoint DIR up to "
+                       "the step where the number of ranks changes, then start the new number of "
+                       "ranks with --checkpoint DIR --resume-from-checkpoint auto");
     if (request->budget_ns)
         return ls_fail(LS_CODE_USAGE, "option", option,
                        "cannot be used with `budget:` in a plan, which chooses the number of "
                        "steps; replace `budget:` by `steps: N`");
     if (fault->kind && fault->kind != LS_FAULT_KILL && fault->kind != LS_FAULT_BITFLIP)
         return ls_fail(LS_CODE_USAGE, "option", option,
-                       "can be used with --inject kill=R:S or bitflip=D:S only; remove --elastic, "
-                       "or use one of the two");
+                       "of the faults of --inject, only kill=R:S and bitflip=D:S work with this "
+                       "option; use one of these two faults, or remove %s",
+                       option);
     const ls_elastic_event *last = &all->events[all->count - 1];
     if (last->step >= steps)
         return ls_fail(

@@ -320,12 +320,14 @@ static ls_status set_need(const reading *r)
                           need->classes <= embedding->options.tokens;
         if (!fits)
             return ls_yaml_refuse(
-                r->file, embedding ? "a model of tokens (with an embedding) must have one input, "
-                                     "[T], and scores [T,V] before the loss, with V at most the "
-                                     "embedding's tokens; correct the input or the last layers"
-                                   : "the layer before the loss has scores for several positions, "
-                                     "but without an embedding it must have one score per class; "
-                                     "put a layer such as `- dense: 10` before the loss");
+                r->file,
+                embedding
+                    ? "a model with an embedding must have one input of T tokens, [T], and before "
+                      "the loss a layer with V scores for each token, [T,V], where V is at most "
+                      "the embedding's `tokens:`; correct the input or the last layers"
+                    : "the layer before the loss has scores for several positions, "
+                      "but without an embedding it must have one score per class; "
+                      "put a layer such as `- dense: 10` before the loss");
         need->targets = positions;
     }
     need->synthetic = need->targets ? "tokens"
@@ -372,8 +374,7 @@ static ls_status read_training(reading *r, struct fy_node *root)
     const char *data = ls_yaml_member_text(file, root, "data");
     if (!data)
         return ls_yaml_refuse(
-            file,
-            "`data:` is missing; a model's file must name a data set (--data can replace it)");
+            file, "`data:` is missing; name a data set here, even if --data will replace it");
     if (!ls_registry_find(&ls_data_sources, data, strcspn(data, ":")) ||
         strlen(data) >= sizeof out->data)
         return ls_yaml_refuse(file, "data: '%.40s' is not a data set; valid are: %s", data,

@@ -26,7 +26,7 @@ static ls_status read_real(ls_yaml_file *file, struct fy_node *node, const char 
     double *real = out;
     if (text && ls_parse_real(text, real) && *real >= 0)
         return LS_OK;
-    return ls_yaml_refuse(file, "%s: '%.40s' is not a number from 0", key, text ? text : "");
+    return ls_yaml_refuse(file, "%s: '%.40s' is not a number of 0 or more", key, text ? text : "");
 }
 
 /* One of two words. */
@@ -69,7 +69,9 @@ static ls_status read_window(ls_yaml_file *file, struct fy_node *node, const cha
     if (sides.rank <= 2 && window->height <= LONGEST && window->width <= LONGEST)
         return LS_OK;
     return ls_yaml_refuse(
-        file, "%s must be one side, or [height, width], of at most %d pixels each", key, LONGEST);
+        file,
+        "%s must be one number (height and width), or [height, width]; each is at most %d pixels",
+        key, LONGEST);
 }
 
 /* Reads `pad`, which sets a field of the window, and one next to it. */
@@ -81,7 +83,8 @@ static ls_status read_pad(ls_yaml_file *file, struct fy_node *node, const char *
     o->window.same = o->centred || (text && strcmp(text, "same") == 0);
     if (o->window.same || (text && strcmp(text, "none") == 0))
         return LS_OK;
-    return ls_yaml_refuse(file, "%s: '%.40s' is not none, same or centred", key, text ? text : "");
+    return ls_yaml_refuse(file, "%s: '%.40s' is not valid; use none, same or centred", key,
+                          text ? text : "");
 }
 
 /* Keys of layers; the first that a layer has may stand alone, "dense: 128". */

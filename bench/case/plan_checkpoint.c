@@ -175,8 +175,8 @@ static ls_status check_alike(const ls_plan_of_case *plan, const char *option)
         return LS_OK;
     return ls_fail(
         LS_CODE_USAGE, "option", option,
-        "cannot be used with --strategy %s%s, since its replicas differ; use a synchronous "
-        "strategy, or --save and --load",
+        "cannot be used with --strategy %s%s, since its replicas have different parameters; use a "
+        "synchronous strategy, or --save and --load",
         plan->strategy->name,
         ls_strategy_alone(plan->strategy) ? "" : " and this --ps-mode or --ps-backup-workers");
 }
@@ -245,10 +245,11 @@ static void tell_reduction(const ls_workplace *workplace, const ls_plan_of_case 
         value_text(json_object_get(values, members[i]), current);
         value_text(json_object_get(saved, members[i]), stored);
         if (strcmp(current, stored) != 0 && workplace->request->processes->rank == 0)
-            ls_log_line(&workplace->request->log, LS_LOG_NORMAL,
-                        "checkpoint: %s: %s was %s in the checkpoint and is %s in this run, so the "
-                        "results have other bits than a run without interruption",
-                        checkpoint->folder, members[i], stored, current);
+            ls_log_line(
+                &workplace->request->log, LS_LOG_NORMAL,
+                "checkpoint: %s: %s was %s in the checkpoint and is %s in this run, so the results "
+                "will not be bit-identical to the results of a run without interruption",
+                checkpoint->folder, members[i], stored, current);
     }
 }
 

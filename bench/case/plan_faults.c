@@ -52,10 +52,10 @@ static ls_status check_delay(const ls_workplace *workplace, ls_plan_of_case *pla
                        "delays timed steps, and lockstep verify times no steps; use lockstep run");
     if (!ls_strategy_replicates(plan->strategy) || job->mesh.rest != LS_MEMBER ||
         plan->all_devices == 1 || plan->devices->kind == LS_DEVICE_GPU)
-        return ls_fail(
-            LS_CODE_USAGE, "option", where,
-            "delays one of several replicas on CPU devices, and this case does not have several; "
-            "use --strategy towers, mirrored, independent or ps on 2 CPU devices or more");
+        return ls_fail(LS_CODE_USAGE, "option", where,
+                       "delays one replica while others go on, but this case does not have two or "
+                       "more replicas on CPU devices; use --strategy towers, mirrored, independent "
+                       "or ps on 2 CPU devices or more");
     if (rank >= ranks)
         return ls_fail(LS_CODE_USAGE, "option", where,
                        "the case has %d %s, numbered from 0; name a smaller number", ranks,
@@ -104,9 +104,9 @@ static ls_status check_bitflip(const ls_plan_of_case *plan, const char *where)
         compared = 0;
     if (!compared)
         return ls_fail(LS_CODE_USAGE, "option", where,
-                       "the gate compares no step of this case with a reference, so it could not "
-                       "find this fault; use --gate-steps 1 or more, and a strategy whose "
-                       "gradients are summed in every step (not --ps-mode async)");
+                       "no step of this case is compared with a reference, so this fault would not "
+                       "be found; use --gate-steps 1 or more, and a strategy that sums gradients "
+                       "in every step (not --ps-mode async)");
     if (!has_gradient(plan, device))
         return ls_fail(LS_CODE_USAGE, "option", where,
                        "this device has no variables of the model, so it has no gradient to "

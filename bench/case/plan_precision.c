@@ -25,8 +25,8 @@ static ls_status check_parts(const ls_plan_of_case *plan)
     if (mesh.size[LS_SLICE] > 1 && !plan->job.exact.on && !ls_strategy_reduces(plan->strategy) &&
         strcmp(c->allreduce, "auto") != 0 && strcmp(c->allreduce, "owners") != 0)
         return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
-                       "with --precision bf16, '%s' would round the sums of layers that several "
-                       "devices share more than once; use --allreduce owners or auto",
+                       "with --precision bf16, '%s' would round a sum more than once in a layer "
+                       "that several devices share; use --allreduce owners or auto",
                        c->allreduce);
     return mesh.size[LS_POSITION] > 1
                ? ls_fail(LS_CODE_USAGE, WHERE, bf16,

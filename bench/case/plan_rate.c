@@ -20,7 +20,7 @@ static ls_status find_end(const ls_request *request, const ls_plan_of_case *plan
     if (!end && !fixed)
         return ls_fail(LS_CODE_USAGE, "option --lr-schedule", c->lr_schedule,
                        "this schedule ends with the run, but with %s the number of steps is not "
-                       "known before; give --lr-decay-steps N",
+                       "known in advance; give --lr-decay-steps N",
                        request->budget_ns ? "`budget:` in the plan" : "--until-precision");
     if (!end)
         end = request->predict && steps <= warmup ? warmup + 1 : steps;
@@ -28,8 +28,8 @@ static ls_status find_end(const ls_request *request, const ls_plan_of_case *plan
         end = 1;
     if (warmup >= end)
         return ls_fail(LS_CODE_USAGE, "option", "--lr-warmup-steps",
-                       "%lld steps of warm-up leave no step of the schedule's %lld in which the "
-                       "rate can fall; use fewer than %lld, or a larger --lr-decay-steps",
+                       "%lld warm-up steps fill the whole schedule of %lld steps, so the rate "
+                       "could never fall; use fewer than %lld, or a larger --lr-decay-steps",
                        (long long)warmup, (long long)end, (long long)end);
     s->decay = (uint64_t)end;
     const int64_t tenth = end / 10 ? end / 10 : 1, rest = end - warmup;

@@ -33,9 +33,10 @@ static ls_status check_meeting(const ls_job *job, const ls_strategy *strategy, b
                        "--sync-bn no, or --strategy single, towers or mirrored",
                        name);
     if (job->division.backward_held && parts)
-        return ls_fail(LS_CODE_USAGE, "option", "--sync-bn",
-                       "batch statistics are summed on the devices that compute the gradients; use "
-                       "--colocate-gradients yes");
+        return ls_fail(
+            LS_CODE_USAGE, "option", "--sync-bn",
+            "cannot be used with --colocate-gradients no, since batch statistics are summed on the "
+            "devices that compute the gradients; use --colocate-gradients yes");
     if (!job->kernels.capture && devices > 1)
         return ls_fail(LS_CODE_USAGE, "option", "--sync-bn",
                        "replicas exchange statistics within a step, which does not work with "

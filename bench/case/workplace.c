@@ -264,8 +264,8 @@ static ls_status place_variables(const ls_workplace *workplace, ls_plan_of_case 
         return LS_OK;
     if (ls_strategy_serves(plan->strategy))
         return ls_fail(LS_CODE_USAGE, "option --variable-device", text,
-                       "the device with the variables and the workers must be of one type; use "
-                       "--variable-device %s",
+                       "this device and the workers' devices must be of the same type (CPU or "
+                       "GPU); use --variable-device %s",
                        plan->devices->kind == LS_DEVICE_GPU ? "/gpu:0" : "/cpu:0");
     if (plan->variable_device.kind == LS_DEVICE_GPU)
         return ls_fail(LS_CODE_USAGE, "option --variable-device", text,

@@ -26,8 +26,8 @@ static ls_status map_shard(const ls_checkpoint_writing *w, ls_shard *s)
         close(fd);
     if (read == MAP_FAILED)
         return ls_fail(LS_CODE_MISSING, ls_checkpoint_what, s->path,
-                       "a file of this checkpoint is missing or incomplete as rank 0 sees it; give "
-                       "a folder that all ranks share");
+                       "rank 0 finds this file of the checkpoint missing or incomplete; name a "
+                       "folder that all ranks share");
     s->read = read;
     s->read_bytes = ls_shard_bytes(w, s);
     return LS_OK;

@@ -46,8 +46,8 @@ static ls_status check_division(const ls_job *job, const ls_model *model, int64_
         return status;
     ls_status_free(status);
     return ls_fail(LS_CODE_USAGE, "option", "--hybrid-stages",
-                   "the model's layers cannot be cut into %lld stages, since two layers that are "
-                   "split together must be in one stage; use fewer stages",
+                   "the model cannot be cut into %lld stages, since two layers that are split "
+                   "across devices as a pair must stay in one stage; use fewer stages",
                    (long long)places);
 }
 

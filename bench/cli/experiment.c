@@ -90,11 +90,11 @@ static ls_status scalar_text(const plan_reading *plan, const char **text)
 {
     const struct fy_event *event = plan->event;
     if (event->type == FYET_ALIAS)
-        return refuse_shape(plan, "an alias");
+        return refuse_shape(plan, "a YAML alias (*NAME)");
     if (event->type != FYET_SCALAR)
         return refuse_shape(plan, "a mapping or a nested list");
     if (event->scalar.anchor || event->scalar.tag)
-        return refuse_shape(plan, "an anchor or a tag");
+        return refuse_shape(plan, "a YAML anchor (&NAME) or tag (!NAME)");
     size_t length = 0;
     *text = event->scalar.value ? fy_token_get_text(event->scalar.value, &length) : "";
     if (*text && memchr(*text, 0, length))
@@ -108,14 +108,15 @@ static ls_status check_begin(const plan_reading *plan, enum fy_event_type type)
 {
     const struct fy_event *event = plan->event;
     if (event->type == FYET_ALIAS)
-        return refuse_shape(plan, "an alias");
+        return refuse_shape(plan, "a YAML alias (*NAME)");
     if (event->type != type)
-        return refuse_shape(plan, type == FYET_MAPPING_START
-                                      ? "something other than a mapping"
-                                      : "something other than a list of mappings");
+        return ls_fail(LS_CODE_USAGE, "plan", plan->origin, "this must be a %s; %s",
+                       type == FYET_MAPPING_START ? "mapping (`key: value` lines)"
+                                                  : "list of mappings (`- key: value` lines)",
+                       what_is_valid);
     if (type == FYET_MAPPING_START ? event->mapping_start.anchor || event->mapping_start.tag
                                    : event->sequence_start.anchor || event->sequence_start.tag)
-        return refuse_shape(plan, "an anchor or a tag");
+        return refuse_shape(plan, "a YAML anchor (&NAME) or tag (!NAME)");
     return LS_OK;
 }
 
@@ -175,9 +176,10 @@ static ls_status read_option(plan_reading *plan, const mapping *to, const char *
     LS_TRY(ls_option_require(key, strlen(key), plan->set->command, plan->origin, &option));
     if (strcmp(option->name, "plan") == 0)
         return refuse_shape(plan, "a plan inside a plan");
-    if (strcmp(option->name, "dry-run") == 0 || strcmp(option->name, "resume") == 0)
-        return refuse_shape(plan, "an option for the command line only");
     const ls_setting setting = {.option = option, .origin = plan->origin};
+    if (strcmp(option->name, "dry-run") == 0 || strcmp(option->name, "resume") == 0)
+        return ls_setting_refuse(&setting, LS_CODE_USAGE,
+                                 "cannot be used in a plan; give this option on the command line");
     if ((to->of == CASES || to->of == EXCLUDE) && !option->sweeps)
         return ls_setting_refuse(
             &setting, LS_CODE_USAGE,
@@ -211,10 +213,10 @@ static ls_status add_part(plan_reading *plan, ls_experiment_parts *parts, ls_opt
 {
     const struct fy_mark *mark = fy_event_start_mark(plan->event);
     if (parts->count == LS_CASES_MOST)
-        return ls_fail(
-            LS_CODE_USAGE, "plan", plan->origin,
-            "this list has more than %d mappings; use fewer mappings, with lists of values",
-            LS_CASES_MOST);
+        return ls_fail(LS_CODE_USAGE, "plan", plan->origin,
+                       "this list has more than %d mappings; use fewer, and give several values of "
+                       "an option as a list in one mapping",
+                       LS_CASES_MOST);
     LS_TRY(check_begin(plan, FYET_MAPPING_START));
     LS_TRY(ls_grow("plan", &parts->items, parts->count, sizeof *parts->items));
     ls_experiment_part *part = &parts->items[parts->count];

@@ -88,7 +88,7 @@ ls_status ls_set_inject(const ls_setting *setting)
         return ls_setting_refuse(
             setting, LS_CODE_USAGE,
             "'%s' is not valid; use --inject delay=RANK:TIME, which adds TIME (at most 10s) to "
-            "each step of this rank (in one process: of this device)",
+            "each step of RANK; in one process, RANK is the number of a device",
             setting->text);
     if (!valid)
         return ls_setting_refuse(setting, LS_CODE_USAGE,

@@ -30,8 +30,8 @@ static ls_status check_options(const ls_request *request)
         for (size_t k = 0; k < i; k++)
             if (request->cases[i].strategy == request->cases[k].strategy)
                 return ls_fail(LS_CODE_USAGE, "advise", "lists",
-                               "a list of values would be several questions, but advise answers "
-                               "one; give one value for each option except --strategy");
+                               "only --strategy can have a list of values here; give one value for "
+                               "each other option");
     if (strcmp(request->format, "table") != 0 && strcmp(request->format, "json") != 0 &&
         strcmp(request->format, "jsonl") != 0)
         return ls_fail(
@@ -40,7 +40,7 @@ static ls_status check_options(const ls_request *request)
     int64_t number;
     if (!request->prediction.platform && !ls_parse_integer(request->cases->devices, 1, 1, &number))
         return ls_fail(LS_CODE_USAGE, "option", "--platform",
-                       "the network is missing, which several devices need; use for example "
+                       "several devices need a network, but none is given; use for example "
                        "--platform flat:latency=10us,bandwidth=1GB/s");
     return LS_OK;
 }

@@ -182,18 +182,19 @@ static void tell(const ls_request *request, const ls_forecast *forecast, int *ex
     }
     char bytes[32], time[32], some[48] = "";
     if (refused)
-        snprintf(some, sizeof some, ", %zu of them refused", refused);
+        snprintf(some, sizeof some, ", %zu refused", refused);
     if (request->processes->rank == 0 && refused == forecast->count)
         ls_log_line(&request->log, LS_LOG_NORMAL, "dry run: %zu cases%s; nothing was trained",
                     forecast->count, some);
     else if (request->processes->rank == 0)
-        ls_log_line(&request->log, LS_LOG_NORMAL,
-                    "dry run: %zu cases%s, about %s%s, %s at most at a time; nothing was trained",
-                    forecast->count, some, time_text(ls_forecast_seconds(forecast), time),
-                    request->precision > 0 && !request->budget_ns
-                        ? " or more until they are as precise as --until-precision asks"
-                        : "",
-                    ls_format_bytes((double)forecast->process.peak, bytes));
+        ls_log_line(
+            &request->log, LS_LOG_NORMAL,
+            "dry run: %zu cases%s, about %s%s, at most %s of memory at once; nothing was trained",
+            forecast->count, some, time_text(ls_forecast_seconds(forecast), time),
+            request->precision > 0 && !request->budget_ns
+                ? " (longer, if --until-precision needs more steps)"
+                : "",
+            ls_format_bytes((double)forecast->process.peak, bytes));
 }
 
 ls_status ls_dry_run(ls_request *request, int *exit_status)

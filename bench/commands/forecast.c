@@ -217,7 +217,7 @@ ls_status ls_forecast_fit(ls_forecast *forecast, ls_request *request, double spe
     if (few && request->processes->rank == 0)
         ls_log_line(&request->log, LS_LOG_NORMAL,
                     "budget: %.1f s is too short: setup, warm-up and checks take about %.1f s, so "
-                    "each block has only one timed step; use a larger `budget:`",
+                    "each case has only the least number of timed steps; use a larger `budget:`",
                     (double)request->budget_ns * 1e-9, around_s);
     return LS_OK;
 }

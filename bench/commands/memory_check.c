@@ -140,8 +140,8 @@ static ls_status refuse_alone(const ls_memory_sum *sum, const ls_memory_case *on
         snprintf(less, sizeof less, "--gate-steps 0 (%s), ",
                  ls_format_bytes((double)trained, bytes));
     return ls_fail(LS_CODE_MISSING, "memory", "the process",
-                   "the case needs %s (control group or machine); try %sa smaller model, --batch "
-                   "or data set, or fewer devices",
+                   "the case needs %s (of this machine, or of its control group); try %sa smaller "
+                   "model, --batch or data set, or fewer devices",
                    words, less);
 }
 
@@ -150,8 +150,8 @@ static ls_status refuse_group(const ls_memory_sum *sum, size_t needed, size_t ca
     char need[32], limit[32];
     return ls_fail(
         LS_CODE_MISSING, "memory", "the process",
-        "this case and the %zu cases before it take turns, so all are in memory together; they "
-        "need %s, but the limit is %s; run this case in a separate command",
+        "this case and the %zu cases before it are timed alternately, so all stay in memory; "
+        "together they need %s, but the limit is %s; run this case in a separate command",
         cases, ls_format_bytes((double)needed, need), ls_format_bytes((double)sum->limit, limit));
 }
 

@@ -268,8 +268,8 @@ static ls_status check_formats(request *r)
     const char *good = ls_option_set_text(r->set, "bisect", NULL);
     if (good || ls_option_set_text(r->set, "build", NULL))
         return ls_fail(LS_CODE_USAGE, good ? "--bisect" : "--build", good,
-                       "lockstep regress does not bisect itself; in lockstep's sources use "
-                       "ci/bisect.sh GOOD BAD --build COMMAND [OPTIONS]");
+                       "lockstep regress cannot bisect commits; in the folder of lockstep's "
+                       "sources, run ci/bisect.sh GOOD BAD --build COMMAND [OPTIONS]");
     if (ls_option_set_text(r->set, "calibrate", NULL))
         return ls_format_find(r->formats, &r->form);
     for (const char *next = r->formats; next_format(r, &next);)

@@ -139,9 +139,10 @@ static ls_status make_row(command_run *run, case_run *c, bool unfinished)
         measure_extras(run, c, &facts);
     }
     if (facts.harness_ns > 0)
-        ls_log_line(&run->request->log, LS_LOG_VERBOSE,
-                    "measuring takes %.0f ns of each step (reading the clock, and a record)",
-                    facts.harness_ns);
+        ls_log_line(
+            &run->request->log, LS_LOG_VERBOSE,
+            "measuring itself takes %.0f ns in each step (to read the clock and to store a record)",
+            facts.harness_ns);
     ls_status built = ls_row_build(&facts, &row);
     if (c->plan.job.ranks.comm) /* if ranks have lost each other, rank 0's part is kept */
         ls_status_free(ls_row_join(run->processes, built ? NULL : row));
@@ -245,8 +246,8 @@ static ls_status save_parameters(command_run *run, case_run *c)
         return status;
     if (!c->gate.parameters)
         return ls_fail(LS_CODE_MISSING, "option", "--save",
-                       "lockstep verify compares no step of --strategy %s, so there are no trained "
-                       "parameters to save; use lockstep run",
+                       "with --strategy %s, lockstep verify compares no training step with a "
+                       "reference, so there are no trained parameters to save; use lockstep run",
                        c->plan.strategy->name);
     ls_workplace_busy(&run->workplace, true);
     status =

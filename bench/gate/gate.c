@@ -167,8 +167,8 @@ static ls_status judge_at_once(comparison *c, uint64_t steps, ls_gate *gate)
         LS_TRY(ls_session_look(session, &found));
         if (!*gate->diverged && strcmp(found.digest, c->found.digest) != 0)
             ls_gate_wrong(gate,
-                          "%s: a rank's parameters differ from its parameters after the same "
-                          "steps, started one by one",
+                          "%s: a rank ends with different parameters than when it runs the same "
+                          "steps one at a time",
                           when);
     }
     LS_TRY(ls_session_gather(session, LS_VALUES, c->at_once));
@@ -176,7 +176,7 @@ static ls_status judge_at_once(comparison *c, uint64_t steps, ls_gate *gate)
         return LS_OK;
     const ls_difference d = ls_variables_compare(c->variables, c->at_once, c->values[CANDIDATE]);
     if (!d.same_bits)
-        note_element(c, when, &d, c->at_once, "the same steps started one by one",
+        note_element(c, when, &d, c->at_once, "the same steps, started one at a time",
                      c->values[CANDIDATE], gate);
     return LS_OK;
 }

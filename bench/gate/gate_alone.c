@@ -168,7 +168,8 @@ static ls_status judge_step(comparison *c, uint64_t step, ls_gate *gate)
         const double sums = (double)c->variables->elements * c->replicas;
         const float *wide = ls_replay_wide_mean(run);
         ls_gate_library(step, ls_model_distance(c->variables, c->first, wide, sums),
-                        "the mean parameters differ from the mean of the replicas' parameters",
+                        "the mean that the strategy computed differs from the true mean of the "
+                        "replicas' parameters",
                         gate);
     }
     for (int d = 0; d < c->replicas && gate->pass; d++) {
@@ -210,10 +211,11 @@ static ls_status judge_exchange(comparison *c, uint64_t step, ls_gate *gate)
     for (int d = 1; d < c->replicas; d++)
         gate->replicas_differ |= c->stepwise[d] != c->stepwise[0];
     if (gate->replicas_differ && gate->pass)
-        ls_gate_wrong(gate,
-                      "step %llu: the replicas' parameters differ after an exchange that should "
-                      "make them equal (unless the strategy sets .average.differ)",
-                      (unsigned long long)step);
+        ls_gate_wrong(
+            gate,
+            "step %llu: the replicas' parameters differ after an exchange that should make them "
+            "equal; a strategy whose exchange leaves replicas different must set .average.differ",
+            (unsigned long long)step);
     return LS_OK;
 }
 
@@ -265,11 +267,10 @@ static ls_status compare_at_once(comparison *c, uint64_t steps, ls_gate *gate)
     LS_TRY(hash_replicas(c, steps, gate));
     for (int d = 0; d < c->replicas && gate->pass && !c->library; d++)
         if (c->all[d] != c->stepwise[d])
-            ls_gate_wrong(
-                gate,
-                "%llu steps in one run: replica %d's parameters differ from its parameters "
-                "after the same steps, started one by one",
-                (unsigned long long)steps, d);
+            ls_gate_wrong(gate,
+                          "%llu steps in one run: replica %d ends with different parameters than "
+                          "when it runs the same steps one at a time",
+                          (unsigned long long)steps, d);
     return ls_gate_agree(c->comm, gate);
 }
 

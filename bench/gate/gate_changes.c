@@ -115,10 +115,11 @@ static ls_status change_members(const changes *c, const ls_gate_sides *sides, ls
     LS_TRY(hash_state(c, behind));
     for (int a = 0; a < LS_ARRAYS && gate->pass; a++)
         if (before[a] != behind[a])
-            ls_gate_wrong(
-                gate, "step %llu: moving the state to other members before this step altered %s",
-                (unsigned long long)c->candidate->step,
-                ls_state_name(c->candidate->run->job, (ls_values)a));
+            ls_gate_wrong(gate,
+                          "step %llu: before this step, moving the training state to other devices "
+                          "changed the values of %s",
+                          (unsigned long long)c->candidate->step,
+                          ls_state_name(c->candidate->run->job, (ls_values)a));
     return LS_OK;
 }
 

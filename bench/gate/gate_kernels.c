@@ -328,19 +328,20 @@ static ls_status judge(ls_workplace *workplace, const ls_plan_of_case *plan, ls_
         gate->precision_rel = k->precision.max_rel;
     snprintf(gate->kernels_compared, sizeof gate->kernels_compared, "%s", k->words);
     if (!(k->kernels.max_rel <= bound_of(plan)))
-        ls_gate_wrong(
-            gate,
-            "kernels: the first gradient of %s differs from the gradient by plain C kernels %s",
-            k->kernels.worst, ls_gate_difference(k->kernels.max_rel, bound_of(plan), by));
+        ls_gate_wrong(gate,
+                      "kernels: the first gradient of %s differs from the gradient that plain C "
+                      "kernels compute %s",
+                      k->kernels.worst, ls_gate_difference(k->kernels.max_rel, bound_of(plan), by));
     else if (!(k->precision.max_rel <= precise))
         ls_gate_wrong(gate, "precision: %s%s differs from the gradient computed in float64 %s",
                       k->layers ? "layer by layer, " : "the first gradient of ", k->precision.worst,
                       ls_gate_difference(k->precision.max_rel, precise, by));
     else if (k->slope != 0 && !is_its_slope(k))
-        ls_gate_wrong(gate,
-                      "kernels: the first gradient is wrong: a small step along the gradient "
-                      "changes the loss by %.3g times what the gradient says, allowed are 1 +- %g",
-                      k->slope, slope_bound);
+        ls_gate_wrong(
+            gate,
+            "kernels: the first gradient is wrong: a small step along the gradient changes the "
+            "loss by %.3g times what the gradient predicts; allowed is 1 +- %g",
+            k->slope, slope_bound);
     return LS_OK;
 }
 

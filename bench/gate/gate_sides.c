@@ -145,7 +145,7 @@ ls_status ls_gate_rate(const ls_session *candidate, uint64_t step, ls_gate *gate
         if (!(fabs(range[i] - right) <= bound * s->initial))
             ls_gate_wrong(
                 gate,
-                "step %llu: the learning rate is %.17g on a device, but %.17g by the schedule",
+                "step %llu: the learning rate is %.17g on a device, but the schedule says %.17g",
                 (unsigned long long)step, range[i], right);
     return LS_OK;
 }

@@ -69,8 +69,8 @@ void ls_gate_whole_loss(const ls_plan_of_case *plan, uint64_t step, double loss,
         plan->job.kernels.precision == LS_PRECISION_BF16 ? 0x1p-8 : ls_gate_loss_bound;
     if (distance > 0 && !(distance <= bound * fabs(whole) + (double)FLT_MIN * products))
         ls_gate_wrong(gate,
-                      "step %llu: the loss is %.9g, but %.9g if the whole batch is one pass, "
-                      "relative bound %.3g",
+                      "step %llu: the loss is %.9g, but %.9g when the whole batch is computed in "
+                      "one pass; the relative difference may be at most %.3g",
                       (unsigned long long)step, ls_unsigned_nan(loss), ls_unsigned_nan(whole),
                       bound);
 }

@@ -358,8 +358,8 @@ static ls_status check_exchanges(const ls_micro *m)
         return LS_OK;
     return ls_fail(
         LS_CODE_USAGE, "option --comm", m->comm->name,
-        "NCCL is used for all-reduce, all-gather and reduce-scatter only; use --comm auto, or "
-        "lockstep micro allreduce, allgather or reducescatter with --allreduce library");
+        "NCCL runs only lockstep micro allreduce, allgather and reducescatter, and only with "
+        "--allreduce library; add --allreduce library to one of these three, or use --comm auto");
 }
 
 /* Checks all that were given, before any is measured. */

@@ -196,8 +196,8 @@ ls_status ls_results_find(ls_results *results, const char *name, json_t **out)
                        "the id is empty; lockstep results list shows the ids of all rows");
     if (last && name[4] && (name[4] != '~' || !ls_parse_integer(name + 5, 0, 1000000000, &before)))
         return ls_fail(LS_CODE_USAGE, "row", name,
-                       "this is not an id; give an id (lockstep results list shows them), or last, "
-                       "or last~N for the row N before the last");
+                       "this is not an id; give an id (lockstep results list shows the ids), "
+                       "'last' for the last row, or 'last~2' for the row two before it");
     json_auto_t *values = json_pack("{s:s,s:I}", "name", name, "before", (json_int_t)before);
     LS_TRY(ls_results_query(results, last ? by_time : by_id, values, found));
     json_unpack(json_array_get(found, 0), "{s:i,s:o}", "whole", &whole, "row", &row);

@@ -20,7 +20,7 @@ static const char *why_no_row(const json_t *row)
     if (!json_is_string(ls_row_get(row, LS_F_timestamp)))
         return "this line has no timestamp, so it is not a row";
     if (ls_row_integer(row, LS_F_schema) != LS_ROW_SCHEMA)
-        return "this line is a row of another schema";
+        return "this row was written by a version of lockstep with another row format";
     return NULL;
 }
 
@@ -40,11 +40,12 @@ static ls_status read_lines(const char *what, FILE *stream, const char *path, ls
         const char *why = row ? why_no_row(row) : "this line is not valid JSON";
         snprintf(where, sizeof where, "line %lld", (long long)number);
         if (why)
-            status = ls_status_within(what, path,
-                                      ls_fail(LS_CODE_MISSING, where, NULL,
-                                              "%s (no row of this file is used); give a file that "
-                                              "--format jsonl printed, or a results file",
-                                              why));
+            status = ls_status_within(
+                what, path,
+                ls_fail(LS_CODE_MISSING, where, NULL,
+                        "%s (no row of this file is used); give a file that --format jsonl of this "
+                        "version printed, or a results file",
+                        why));
         else
             status = visit(context, number, row);
     }
@@ -74,7 +75,7 @@ ls_status ls_rows_each(const char *what, const char *path, ls_row_visit visit, v
     if (!stream)
         return ls_fail(LS_CODE_MISSING, what, path,
                        "%s; give a file of JSON lines (--format jsonl) or a results file",
-                       folder ? "is a folder without " LS_ROWS_NAME : strerror(errno));
+                       folder ? "this is a folder without " LS_ROWS_NAME : strerror(errno));
     const bool database = fread(start, 1, sizeof start, stream) == sizeof start &&
                           memcmp(start, "SQLite format 3", sizeof start) == 0;
     rewind(stream);

@@ -22,7 +22,8 @@ ls_status ls_output_open(void)
     if (!output || dup3(STDOUT_FILENO, fileno(output), O_CLOEXEC) < 0 ||
         dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
         return ls_fail(LS_CODE_MISSING, "standard output", "/dev/null",
-                       "%s; mount /dev, and let a process open 4 files or more (ulimit -n)",
+                       "cannot be opened: %s; mount /dev, or raise the limit on open files (ulimit "
+                       "-n) to 4 or more",
                        strerror(errno));
     setvbuf(stdout, NULL, _IOLBF, 0); /* a library's lines are not mixed with stderr's */
     return LS_OK;
@@ -52,11 +53,10 @@ ls_status ls_output_flush(FILE *stream, const char *results)
                        "the program that reads this output ended before all was written; write to "
                        "a file instead");
     if (!results)
-        return ls_fail(
-            LS_CODE_MISSING, "output", name,
-            "this output is incomplete, since writing failed: %s; use a disk with free space", why);
+        return ls_fail(LS_CODE_MISSING, "output", name,
+                       "this output is incomplete: %s; use a disk with free space", why);
     return ls_fail(LS_CODE_MISSING, "output", name,
-                   "this output is incomplete, since writing failed: %s; `lockstep results list "
+                   "this output is incomplete: %s; `lockstep results list "
                    "--results %s` shows the rows that are kept",
                    why, results);
 }
@@ -65,10 +65,9 @@ ls_status ls_output_close(void)
 {
     ls_status status = ls_output_flush(output, NULL);
     if (fclose(output) && !status)
-        status = ls_fail(
-            LS_CODE_MISSING, "output", "standard output",
-            "this output is incomplete, since writing failed: %s; use a disk with free space",
-            strerror(errno));
+        status =
+            ls_fail(LS_CODE_MISSING, "output", "standard output",
+                    "this output is incomplete: %s; use a disk with free space", strerror(errno));
     output = NULL;
     return status;
 }

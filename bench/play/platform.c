@@ -34,13 +34,14 @@ bool ls_platform_list(const char *text, FILE *stream)
     return true;
 }
 
-static ls_status refuse(const char *text, const char *why)
+#define FLAT      "flat:latency=10us,bandwidth=1GB/s"
+#define TWO_LEVEL "two-level:host=1us@10GB/s,net=10us@25Gbps"
+
+static ls_status refuse(const char *text, const char *why, const char *example)
 {
     return ls_fail(LS_CODE_USAGE, "option --platform", text,
-                   "%s; use --platform flat:latency=10us,bandwidth=1GB/s; "
-                   "two-level:host=1us@10GB/s,net=10us@25Gbps; FILE.xml of SimGrid; and the names "
-                   "that --platform list prints",
-                   why);
+                   "%s; use for example --platform %s (--platform list prints others)", why,
+                   example);
 }
 
 /* "1us@10GB/s", of `length` characters. */
@@ -65,13 +66,13 @@ static ls_status parse_two_levels(const char *text, const char *levels, ls_platf
     const char *comma = strchr(levels, ',');
     if (strncmp(levels, host, sizeof host - 1) != 0 || !comma ||
         strncmp(comma + 1, net, sizeof net - 1) != 0)
-        return refuse(text, "'two-level' needs two parts, host= and net=");
+        return refuse(text, "'two-level' needs two parts, host= and net=", TWO_LEVEL);
     levels += sizeof host - 1;
     if (!parse_level(levels, (size_t)(comma - levels), &out->device))
-        return refuse(text, "the value of host= is not TIME@RATE, both above 0");
+        return refuse(text, "host= needs TIME@RATE, both above 0", TWO_LEVEL);
     comma += sizeof net;
     if (!parse_level(comma, strlen(comma), &out->net))
-        return refuse(text, "the value of net= is not TIME@RATE, both above 0");
+        return refuse(text, "net= needs TIME@RATE, both above 0", TWO_LEVEL);
     return LS_OK;
 }
 
@@ -83,14 +84,14 @@ static ls_status parse_flat(const char *text, const char *link, ls_platform *out
     ls_status status = ls_link_parse(link, &checked);
     if (status || strcmp(link, "none") == 0) {
         ls_status_free(status);
-        return refuse(text, "'flat' needs latency=TIME, bandwidth=RATE above 0, or both");
+        return refuse(text, "'flat' needs latency=TIME, or bandwidth=RATE above 0, or both", FLAT);
     }
     out->device.bytes_per_s = checked.bytes_per_s;
     snprintf(copy, sizeof copy, "%s", link);
     char *rest = NULL;
     for (char *part = strtok_r(copy, ",", &rest); part; part = strtok_r(NULL, ",", &rest))
         if (strncmp(part, "latency=", 8) == 0 && !ls_parse_time(part + 8, &out->device.latency_ns))
-            return refuse(text, "the value of latency= is not a time");
+            return refuse(text, "the value of latency= is not a time", FLAT);
     return LS_OK;
 }
 
@@ -98,8 +99,9 @@ static ls_status check_file(const char *text)
 {
     FILE *file = fopen(text, "r");
     if (!file)
-        return ls_fail(LS_CODE_MISSING, "option --platform", text,
-                       "this file cannot be read; name a platform file of SimGrid that can");
+        return ls_fail(
+            LS_CODE_MISSING, "option --platform", text,
+            "this file cannot be read; name a platform file of SimGrid that this process can read");
     struct stat facts;
     const bool regular = fstat(fileno(file), &facts) == 0 && S_ISREG(facts.st_mode);
     fclose(file);
@@ -127,7 +129,8 @@ ls_status ls_platform_parse(const char *text, ls_platform *out)
         return parse_two_levels(text, meant + sizeof two - 1, out);
     }
     if (length < sizeof xml || strcmp(text + length - sizeof xml + 1, xml) != 0)
-        return refuse(text, "this is not a platform");
+        return refuse(text, "this is not a platform",
+                      FLAT ", or " TWO_LEVEL ", or a SimGrid FILE.xml");
     out->kind = LS_PLATFORM_FILE;
     return check_file(text);
 }

@@ -181,7 +181,9 @@ static ls_status read_operations(const char *path, const json_t *operations, ls_
         if (json_unpack(one, "{s:s,s:F,s:F,s:F}", "name", &name, "flops", &flops, "bytes", &bytes,
                         "ns", &ns) ||
             flops < 0 || bytes < 0 || ns < 0)
-            return refuse(path, "an operation has no name, or no flops, bytes or ns of 0 or more");
+            return refuse(
+                path,
+                "in `operations`, a name is missing, or flops, bytes or ns is missing or below 0");
         if (!ls_durations_find(out, name, flops, bytes))
             LS_TRY(ls_durations_add(out, name, flops, bytes, ns));
     }
@@ -219,8 +221,9 @@ static ls_status read_messages(const char *path, const json_t *messages, ls_dura
         for (size_t k = 0; k < LS_SLEPT; k++)
             least = fmin(least, fmin(fmin(wake[k], late[k]), fmin(within_ns[k], between_ns[k])));
         if (failed || least < 0 || one.per_core < 1)
-            return refuse(path, "an element of the list `messages` has no per_core of 1 or more, "
-                                "or no times of 0 or more");
+            return refuse(
+                path,
+                "in `messages`, per_core is missing or below 1, or a time is missing or below 0");
         LS_TRY(ls_grow("durations", &out->messages, out->message_count, sizeof *out->messages));
         out->messages[out->message_count++] = one;
     }
@@ -236,7 +239,7 @@ static ls_status read_root(const char *path, json_t *root, ls_durations *out)
                     "turn_ns", &out->turn_ns, "messages", &messages, "spread", &spread,
                     "operations", &operations) ||
         out->add_ns < 0 || out->copy_ns < 0 || out->cores < 0 || out->turn_ns < 0)
-        return refuse(path, "this file has no add_ns or copy_ns, or a time below 0");
+        return refuse(path, "add_ns or copy_ns is missing, or a time or number is below 0");
     LS_TRY(read_messages(path, messages, out));
     LS_TRY(read_spread(path, spread, out));
     return read_operations(path, operations, out);

@@ -100,7 +100,7 @@ void ls_predictor_close(ls_predictor *predictor)
 static ls_status refuse_no_platform(void)
 {
     return ls_fail(LS_CODE_USAGE, "option", "--platform",
-                   "the network is missing, which several devices need; use for example --platform "
+                   "several devices need a network, but none is given; use for example --platform "
                    "flat:latency=10us,bandwidth=1GB/s");
 }
 
@@ -350,9 +350,9 @@ ls_status ls_predictor_calibrate(ls_predictor *p, const ls_machine *machine,
 {
     virtual_run v = {0};
     if (ls_profile_is(plan->config->model))
-        return ls_fail(
-            LS_CODE_USAGE, "option --calibrate", plan->config->model,
-            "a profile has its times already, so nothing is measured; remove --calibrate");
+        return ls_fail(LS_CODE_USAGE, "option --calibrate", plan->config->model,
+                       "this model is a profile, which already contains its times, so nothing is "
+                       "measured; remove --calibrate");
     ls_status status = open_virtual(machine, plan, &v);
     if (!status)
         status = measure(p, machine, plan, &v);

@@ -61,7 +61,8 @@ static ls_status check(const char *name, const int ends[2], uint64_t begin, uint
 {
     struct stat facts;
     if (ls_interrupted())
-        return ls_fail(LS_CODE_INTERRUPTED, "program", name, "interrupted, and ended");
+        return ls_fail(LS_CODE_INTERRUPTED, "program", name,
+                       "lockstep was interrupted, so this program was ended, too");
     if (ls_clock_ns() - begin > limit_ns)
         return ls_fail(LS_CODE_MISSING, "program", name,
                        "this program did not end within %.0f s and was killed; use fewer --steps, "

@@ -129,7 +129,7 @@ ls_status ls_regress_judge(const ls_regress_task *task, ls_regress *regress)
     LS_TRY(ls_results_query(regress->results, unknown, facts, found));
     if (json_unpack(found, "[{s:s}]", "key", &key) == 0) /* it would always pass */
         return ls_fail(LS_CODE_USAGE, "--fail-on", key,
-                       "no row of either side has this key; name a key that the rows have");
+                       "no row that is compared has this key; name a key that the rows have");
     return name_cases(regress->results);
 }
 

@@ -42,13 +42,13 @@ static ls_status check_class(const ls_regress_task *task, const ls_regress *regr
         return LS_OK;
     if (a == b)
         return ls_fail(LS_CODE_MISSING, "regress", task->side[a],
-                       "rows of one case were measured on different classes of machines: %s is %s, "
+                       "rows of one case were measured on different kinds of machines: %s is %s, "
                        "but %s in another row; choose rows of one machine with --where",
                        strchr(path, '.') + 1, before, after);
     return ls_fail(
         LS_CODE_MISSING, "regress", task->side[a],
-        "the two files were measured on different classes of machines: %s is %s in this file, but "
-        "%s in %s; measure both on one machine, or use a baseline from such a machine",
+        "the two files were measured on different kinds of machines: %s is %s in this file, but %s "
+        "in %s; measure both files on one machine, or on machines of the same kind",
         strchr(path, '.') + 1, before, after, task->side[b]);
 }
 

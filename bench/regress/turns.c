@@ -245,7 +245,8 @@ static ls_status take_turns(turns *t)
             continue;
         LS_TRY(look(t, &test, share, &open));
         if (!t->task->quiet)
-            ls_log_stderr("regress: after %.0f s and %lld pairs of blocks %lld cases are undecided",
+            ls_log_stderr("regress: after %.0f s and %lld turns of both programs, %lld cases are "
+                          "still undecided",
                           spent * max_s, (long long)pairs, (long long)open);
     }
     return LS_OK;

@@ -136,7 +136,9 @@ static ls_status check_complete(FILE *file, const char *name, const char *folder
     if (memmem(last, length, end, strlen(end)))
         return LS_OK;
     return ls_fail(LS_CODE_MISSING, "report", folder,
-                   "gnuplot did not complete %s; use a folder with free space", name);
+                   "gnuplot did not complete %s; use a folder with free space (TMPDIR is the "
+                   "folder of temporary files)",
+                   name);
 }
 
 void ls_draw_dress(FILE *stream, const json_t *figure, const char *drawn)

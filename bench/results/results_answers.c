@@ -148,8 +148,8 @@ ls_status ls_results_trend(ls_results_task *task)
         ls_log_stderr("results: %s: no matching row has the key %s", task->file, key);
     if (path && count > 1)
         return ls_fail(LS_CODE_USAGE, "--out", path,
-                       "a picture shows a single series, but the rows make %lld; use --where to "
-                       "choose one (without --out all are listed)",
+                       "a picture shows a single series, but the rows form %lld series; use "
+                       "--where to choose one, or remove --out to list all",
                        (long long)count);
     const ls_columns columns = {.column = column + (count < 2),
                                 .count = sizeof column / sizeof *column - (count < 2),

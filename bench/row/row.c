@@ -25,8 +25,10 @@ ls_status ls_row_begin(const char *command, const char *label, json_t **out)
     uint8_t bits[6];
     char id[32], timestamp[24];
     if (getrandom(bits, sizeof bits, 0) != sizeof bits) /* so few come whole, or not at all */
-        return ls_fail(LS_CODE_MISSING, "row id", "getrandom",
-                       "%s; a system with getrandom is needed", strerror(errno));
+        return ls_fail(
+            LS_CODE_MISSING, "row id", "getrandom",
+            "no id can be made for the row: %s; use a system with the system call getrandom",
+            strerror(errno));
     struct timespec now;
     struct tm utc;
     if (clock_gettime(CLOCK_REALTIME, &now) != 0 || !gmtime_r(&now.tv_sec, &utc))

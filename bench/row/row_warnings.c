@@ -100,13 +100,13 @@ static void note_findings(const ls_timed *timed, double *sorted, double *medians
     ls_statistics_sort(sorted, timed->samples);
     if (ls_find_drift(medians, timed->blocks, &change))
         note(row,
-             "drift: the last third of the blocks is %.0f%% %s than the first; measure again when "
-             "the machine is idle",
+             "drift: the last third of the measured steps is %.0f%% %s than the first third; "
+             "measure again when the machine is idle",
              100 * (change > 0 ? change : -change), change > 0 ? "slower" : "faster");
     else if (ls_find_autocorrelation(medians, timed->blocks, &by))
         note(row,
-             "autocorrelated: the times of neighbouring blocks are correlated (%.2f), so ci95 is "
-             "too narrow; measure again when the machine is idle",
+             "autocorrelated: the times of steps depend on the times of the steps before "
+             "(correlation %.2f), so ci95 is too narrow; measure again when the machine is idle",
              by);
     if (ls_find_modes(sorted, timed->samples, means, &slower))
         note(row,
@@ -128,8 +128,8 @@ void ls_row_note(const ls_row_facts *f, json_t *row)
         note_findings(timed, memory, memory + timed->samples, row);
     if (!ls_timed_is_whole(timed))
         note(row,
-             "partial: the %llu steps that count are not a multiple of the %d steps between two "
-             "averages of the replicas; give such a multiple to --steps",
+             "partial: %llu steps were measured, but the replicas are averaged every %d steps; "
+             "give --steps a multiple of that number",
              (unsigned long long)ls_timed_counted(timed), f->plan->job.update.period);
     if (timed->imprecise)
         note(row, "imprecise: the time limit or the budget ran out before ci95 was as narrow as "

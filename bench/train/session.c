@@ -264,9 +264,9 @@ ls_status ls_session_renew(const ls_workplace *workplace, const ls_plan_of_case 
     ls_status status = LS_OK;
     ls_session_close(session);
     if (*workplace->left)
-        status = ls_fail(LS_CODE_MISSING, "device", NULL,
-                         "a device failed at the end of a block of steps; the messages before this "
-                         "one name the reason");
+        status = ls_fail(
+            LS_CODE_MISSING, "device", NULL,
+            "a device failed during these steps; the messages before this one name the reason");
     LS_TRY(ls_world_agree(comm, status));
     LS_TRY(ls_session_open(workplace, plan, how, session));
     session->step = before.step;

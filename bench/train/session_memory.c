@@ -162,10 +162,11 @@ ls_status ls_need_refuse(const ls_need *need, const ls_plan_of_case *plan, bool 
     const int use = next_use(&most->formula, -1);
     return ls_fail(LS_CODE_MISSING, "memory", most->name,
                    "%zu bytes do not fit into the %zu bytes that --memory %s allows; the %s needs "
-                   "%s; the largest part is %s; %s, or %s may fit",
+                   "%s; the largest part is %s; use %s, or %s",
                    ls_need_sum(&most->formula), most->limit, judge ? "growth" : memory,
-                   judge ? "gate's judge" : "case", text, ls_memory_use_name((ls_memory_use)use),
-                   remedy_of(&most->formula), judge ? "--gate-steps 0" : "another --memory");
+                   judge ? "check against the reference" : "case", text,
+                   ls_memory_use_name((ls_memory_use)use), remedy_of(&most->formula),
+                   judge ? "--gate-steps 0" : "another --memory");
 }
 
 /* ---- Growth ---------------------------------------------------------------------------------- */

@@ -70,7 +70,7 @@ join() { # join NODES...: skips a number whose job has no rows
     local nodes
     for nodes in "$@"; do
         "$lockstep" results import "lockstep-scaling-$nodes.db" --results lockstep-scaling.db ||
-            echo "scaling.sh: $nodes nodes: there are no rows; lockstep-scaling-$nodes.log says why" >&2
+            echo "scaling.sh: the run on $nodes nodes left no results; lockstep-scaling-$nodes.log says why" >&2
     done
     "$lockstep" results list --results lockstep-scaling.db --where 'label~scaling' --sort case.hosts --columns \
         case.hosts,case.ranks,strategy,scaling,samples_per_s,speedup,efficiency,status

@@ -335,9 +335,9 @@ ls_status ls_comm_mismatch(ls_comm *comm, size_t own_count, size_t other_count, 
     snprintf(rank, sizeof rank, "rank %d", comm->rank);
     comm->backend->abandon(comm);
     return ls_fail(LS_CODE_USAGE, "communicator", rank,
-                   "%zu elements here, but %s%zu on rank %d; enqueue matching operations in the "
-                   "same order on every rank",
-                   own_count, more ? "more than " : "", other_count, other);
+                   "this rank's operation has %zu elements, but the matching operation of rank %d "
+                   "has %s%zu; enqueue matching operations in the same order on every rank",
+                   own_count, other, more ? "more than " : "", other_count);
 }
 
 ls_status ls_comm_run_alone(ls_op *op, ls_queue *queue)
@@ -354,9 +354,9 @@ ls_status ls_comm_exchange(ls_comm *comm, const ls_exchange *x, ls_op **out)
         {x->to < 0 ? NULL : x->send, ls_exchange_bytes(x, x->send_count), false},
         {x->from < 0 ? NULL : x->receive, ls_exchange_bytes(x, x->receive_count), true}};
     if (!comm->backend->exchange)
-        return ls_fail(
-            LS_CODE_USAGE, "communicator", comm->backend->name,
-            "only its library's all-reduce can be used; use --allreduce library or auto");
+        return ls_fail(LS_CODE_USAGE, "communicator", comm->backend->name,
+                       "these ranks can use only the all-reduce of their library; use --allreduce "
+                       "library or auto");
     LS_TRY(x->to < 0 ? LS_OK : ls_comm_check_rank(comm, "exchange", x->to));
     LS_TRY(x->from < 0 ? LS_OK : ls_comm_check_rank(comm, "exchange", x->from));
     LS_TRY(comm->backend->exchange(comm, x, out));

@@ -111,9 +111,10 @@ ls_status ls_allreduce_time(const ls_allreduce *algorithm, const ls_comm_network
     ls_rounds r = {.network = network};
     const size_t ports = PORTS * (size_t)network->devices;
     if (!algorithm->time)
-        return ls_fail(LS_CODE_USAGE, "all-reduce", algorithm->name,
-                       "there is no formula for the time of this algorithm; use --allreduce ring, "
-                       "halving-doubling, tree, flat or hierarchical");
+        return ls_fail(
+            LS_CODE_USAGE, "all-reduce", algorithm->name,
+            "lockstep has no formula for the time of this algorithm, so it cannot estimate the "
+            "time; use --allreduce ring, halving-doubling, tree, flat or hierarchical");
     ls_status status = ls_allocate("communicator", &r.bytes, ports, sizeof *r.bytes);
     if (!status)
         status = ls_allocate("communicator", &r.used, ports, sizeof *r.used);

@@ -189,9 +189,9 @@ static ls_status add_messages(ls_comm *comm, const ls_wired_args *a, bool gather
 ls_status ls_wired_build(ls_comm *comm, const ls_wired_args *a, ls_op_list *ops)
 {
     if ((a->mean || a->error) && ls_device_describe(comm->device)->name.kind == LS_DEVICE_GPU)
-        return ls_fail(LS_CODE_MISSING, "wire", ls_device_describe(comm->device)->text,
-                       "averages that travel as bf16 or int8 work on CPU devices only; use "
-                       "--local-sgd-wire float32");
+        return ls_fail(
+            LS_CODE_MISSING, "wire", ls_device_describe(comm->device)->text,
+            "only CPU devices can send averages as bf16 or int8; use --local-sgd-wire float32");
     LS_TRY(add_op(comm, a, "allreduce.pack", run_pack, ops));
     LS_TRY(add_messages(comm, a, false, ops));
     LS_TRY(add_op(comm, a, "allreduce.sum", run_sum, ops));

@@ -134,8 +134,8 @@ static ls_status read_header(stream *in, ls_idx *idx)
     }
     if (in->gz ? idx->bytes / DEFLATE_RATIO > in->file.size : idx->bytes > in->left)
         return ls_fail(LS_CODE_MISSING, what, in->file.path,
-                       "is truncated, or its header is wrong: %zu %s bytes %s, and the header says "
-                       "%zu; %s",
+                       "this file is truncated, or its header is wrong: %zu %s bytes %s, but the "
+                       "header says %zu bytes of data; %s",
                        in->gz ? in->file.size : in->left, in->gz ? "compressed" : "data",
                        in->gz ? "are in the file" : "follow the header", idx->bytes, hint);
     if (!in->gz && idx->bytes < in->left)

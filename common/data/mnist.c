@@ -127,9 +127,9 @@ static ls_status read_mnist(const char *argument, const ls_data_need *need, ls_d
     if (!argument)
         return ls_fail(
             LS_CODE_USAGE, "--data", data->name,
-            "no package has MNIST's files; use --data mnist:DIR with a directory that has "
+            "the directory of MNIST's files is missing; use --data mnist:DIR, where DIR has "
             "train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte and "
-            "t10k-labels-idx1-ubyte, plain or .gz; or use --data fashion-mnist or synthetic");
+            "t10k-labels-idx1-ubyte (plain or .gz), or use --data fashion-mnist or synthetic");
     return read_layout(from, argument, need, data);
 }
 

@@ -49,8 +49,8 @@ static ls_status check_tensor(const char *path, const json_t *header, const ls_t
     if (!fits || count != tensor->count || !ls_size_multiply(count, sizeof(float), &bytes) ||
         !ls_size_add(offset, bytes, &end) || end > INT64_MAX)
         return ls_fail(LS_CODE_MISSING, what, path,
-                       "tensor '%.80s': this tensor's shape does not have its %zu elements; give "
-                       "the tensor a shape with as many elements",
+                       "tensor '%.80s': this tensor has %zu elements, but its shape has another "
+                       "number of elements; give the tensor a shape that fits",
                        tensor->name, tensor->count);
     if (!*tensor->name || strcmp(tensor->name, "__metadata__") == 0 ||
         json_object_get(header, tensor->name))

@@ -198,8 +198,8 @@ static ls_status read_text(const char *argument, const ls_data_need *need, ls_da
 {
     if (need->targets && need->classes < VALUES)
         return ls_fail(LS_CODE_USAGE, "--data", data->name,
-                       "the tokens of text are bytes, but the model has only %d tokens; use a "
-                       "model of %d tokens or more",
+                       "each byte of the text is a token, but the model's vocabulary has only %d "
+                       "tokens; use a model with a vocabulary of %d tokens or more",
                        need->classes, VALUES);
     if (!need->targets && (need->classes != 2 || need->rank[0] != 2 ||
                            need->shape[0][1] != VALUES || need->shape[0][0] % 2))

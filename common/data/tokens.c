@@ -37,8 +37,8 @@ ls_status ls_split_windows(const ls_token_stream *s, const ls_data_need *need, l
         const size_t at = i < split->samples * T ? i : i - 1; /* the last one is only a target */
         if (token >= (uint32_t)need->classes)
             return ls_fail(LS_CODE_MISSING, s->source, s->where,
-                           "token %" PRIu32 " at [%zu, %zu] is not one of the model's tokens, 0 to "
-                           "%d; use a model of more tokens",
+                           "token %" PRIu32 " at [%zu, %zu] is outside of the model's vocabulary, "
+                           "tokens 0 to %d; use a model with a larger vocabulary",
                            token, at / T, at % T, need->classes - 1);
         if (i < split->samples * T)
             x[i] = (float)token;
@@ -99,8 +99,8 @@ static ls_status read_split(const void *context, bool test, ls_split *split)
     const int bits = status ? 16 : find_bits(&stream);
     if (bits > 16)
         status = ls_fail(LS_CODE_MISSING, what, path,
-                         "every second of the file's %zu tokens of 16 bits is 0, so the tokens "
-                         "probably have %d bits each; convert the file in Python: "
+                         "of this file's %zu tokens of 16 bits, every other one is 0, so the "
+                         "tokens probably have %d bits each; convert the file in Python: "
                          "numpy.fromfile(FILE, \"uint%d\").astype(\"uint16\").tofile(NEW_FILE)",
                          stream.count, bits, bits);
     if (!status)

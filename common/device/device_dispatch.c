@@ -229,8 +229,8 @@ ls_status ls_queue_skip(ls_queue *queue, const bool *skip)
 {
     if (queue->device->info.name.kind == LS_DEVICE_GPU)
         return ls_fail(LS_CODE_MISSING, "queue", queue->device->info.text,
-                       "a captured CUDA graph cannot leave out operations, which the gate needs "
-                       "for this case; use a CPU device");
+                       "this case must skip some operations of a step, which a captured CUDA graph "
+                       "cannot do; use CPU devices");
     queue->skip = skip;
     return LS_OK;
 }

@@ -54,11 +54,11 @@ static ls_status parse_part(const char *text, const char *part, unsigned *given,
         return refuse(text, "a part is neither latency= nor bandwidth=");
     }
     if (*given & bit)
-        return refuse(text, bit == 1 ? "latency is there twice" : "bandwidth is there twice");
+        return refuse(text, bit == 1 ? "latency= is given twice" : "bandwidth= is given twice");
     *given |= bit;
     if (!valid)
-        return refuse(text, bit == 1 ? "the latency is not such a time"
-                                     : "the bandwidth is not such a rate");
+        return refuse(text, bit == 1 ? "the latency is not a valid time"
+                                     : "the bandwidth is not a valid rate");
     return LS_OK;
 }
 

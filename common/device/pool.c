@@ -229,15 +229,14 @@ static ls_status fail_full(const ls_pool *pool, ls_memory_use use, size_t bytes,
     for (const block *b = pool->free_blocks; b; b = b->free_after)
         largest_free = larger(largest_free, b->bytes);
     if (reason)
-        snprintf(why, sizeof why, " and the system has no memory left (%s)",
-                 ls_status_text(reason));
+        snprintf(why, sizeof why, "; the system has no memory left (%s)", ls_status_text(reason));
     ls_status_free(reason);
     return ls_fail(LS_CODE_MISSING, "memory", pool->name,
-                   "%zu bytes for %s do not fit: %zu bytes are in use, %zu reserved (largest free "
-                   "piece %zu) of the %zu that --memory %s allows%s; try a smaller batch or model, "
-                   "more devices or another --memory",
-                   bytes, ls_memory_use_name(use), in_use(ledger), ledger->reserved, largest_free,
-                   ledger->limit, pool->policy, why);
+                   "%zu bytes for %s do not fit: --memory %s allows %zu bytes; %zu are reserved, "
+                   "%zu are in use, and the largest free piece has %zu%s; try a smaller batch or "
+                   "model, more devices or another --memory",
+                   bytes, ls_memory_use_name(use), pool->policy, ledger->limit, ledger->reserved,
+                   in_use(ledger), largest_free, why);
 }
 
 static ls_status allocate_locked(ls_pool *pool, ls_memory_use use, size_t bytes, void **out)

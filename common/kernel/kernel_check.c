@@ -89,19 +89,18 @@ ls_status ls_check_ranges(ls_work *work, const ls_update_range *ranges, int64_t 
 {
     int64_t at = 0;
     if (range_count < 0 || (range_count && !ranges))
-        return ls_fail(
-            LS_CODE_USAGE, work->op, "ranges",
-            "%" PRId64
-            " ranges are announced, but their array is NULL; give the array, or 0 ranges",
-            range_count);
+        return ls_fail(LS_CODE_USAGE, work->op, "ranges",
+                       "the number of ranges is %" PRId64
+                       ", but their array is NULL; give the array, or 0 ranges",
+                       range_count);
     for (int64_t r = 0; r < range_count; r++) {
         const ls_update_range *range = &ranges[r];
         if (range->count < 0 || range->first < at || (!gaps && range->first > at) ||
             range->first > count || range->count > count - range->first)
             return ls_fail(LS_CODE_USAGE, work->op, "ranges",
-                           "the range of %" PRId64 " elements from %" PRId64
-                           " on overlaps an earlier range, leaves a gap, or ends after the last "
-                           "element; give ranges that cover the elements 0 to %" PRId64 " in order",
+                           "the range of %" PRId64 " elements that begins at element %" PRId64
+                           " overlaps an earlier range, leaves a gap, or ends after the last "
+                           "element; give ranges that cover all %" PRId64 " elements in order",
                            range->count, range->first, count);
         LS_TRY(ls_check_value(work, "decay", range->decay));
         LS_TRY(ls_check_value(work, "keep", range->keep));
@@ -242,8 +241,8 @@ ls_status ls_check_source(ls_work *work, const void *source, uint64_t samples, s
     size_t bytes;
     if (!samples || !ls_size_multiply(samples, sample_bytes, &bytes))
         return ls_fail(LS_CODE_USAGE, work->op, "samples",
-                       "%" PRIu64 " samples of %zu bytes are too few, or more than memory can "
-                       "hold; give the number of samples of the data",
+                       "%" PRIu64 " samples (of %zu bytes each) are too few, or do not fit in "
+                       "memory; give the number of samples that the data set has",
                        samples, sample_bytes);
     return ls_work_touch(work, source, bytes, false);
 }
@@ -311,7 +310,7 @@ ls_status ls_check_clip_factor(const ls_clip_factor_args *a, ls_work *work)
     work->flops += (double)a->count;
     if (!(a->most > 0))
         return ls_fail(LS_CODE_USAGE, work->op, "most",
-                       "the largest norm is %g; give a number above 0", a->most);
+                       "the limit of the norm is %g; give a limit above 0", a->most);
     return CHECK_TENSORS(OF_TYPE(sums, a->count, 1, WRITTEN), OF_TYPE(clip, 1, 1, WRITTEN));
 }
 
@@ -437,15 +436,15 @@ ls_status ls_check_finish_step(const ls_finish_step_args *a, ls_work *work)
 {
     const int64_t capacity = (int64_t)a->capacity, more = (int64_t)a->more;
     if (capacity < 1 || more < 0 || more == INT64_MAX)
-        return ls_fail(
-            LS_CODE_USAGE, work->op, "capacity",
-            "%" PRIu64 " records, and room for %" PRIu64
-            " more losses, are given; give 1 record or more, and sizes that fit in memory",
-            a->capacity, a->more);
+        return ls_fail(LS_CODE_USAGE, work->op, "capacity",
+                       "%" PRIu64 " records with room for %" PRIu64
+                       " more losses each are not possible; give at least 1 record, and numbers "
+                       "that fit in memory",
+                       a->capacity, a->more);
     if (more && (!a->loss || !a->more_losses))
-        return ls_fail(
-            LS_CODE_USAGE, work->op, "more_losses",
-            "losses are announced, but their memory or their ring is NULL; give memory for both");
+        return ls_fail(LS_CODE_USAGE, work->op, "more_losses",
+                       "more losses are to be recorded, but the pointer to the losses or to their "
+                       "ring buffer is NULL; give memory for both");
     LS_TRY(CHECK_TENSORS(OF_TYPE(state, 1, 1, WRITTEN), OF_TYPE(records, capacity, 1, WRITTEN),
                          OF_TYPE(loss, 1 + more, 1, OPTIONAL),
                          OF_TYPE(more_losses, capacity, more, OPTIONAL | WRITTEN)));

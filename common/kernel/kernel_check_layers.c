@@ -77,9 +77,10 @@ ls_status ls_check_gather_crops(const ls_gather_crops_args *a, ls_work *work)
     if (a->channels < 1 || a->pad < 0 || a->pad > a->in_side || a->out_side < 1 ||
         a->out_side > a->in_side + 2 * a->pad || a->in_side > 1 << 12)
         return ls_fail(LS_CODE_USAGE, work->op, "out_side",
-                       "a crop of %" PRId64 " does not fit an image of %" PRId64
-                       " with a border of %" PRId64
-                       "; give 1 to the side of the image with its border, at most %d",
+                       "a crop with sides of %" PRId64
+                       " pixels does not fit an image with sides of %" PRId64
+                       " and a border of %" PRId64 " pixels; give 1 pixel or more, up to the image "
+                       "with its border (an image has at most %d)",
                        a->out_side, a->in_side, a->pad, 1 << 12);
     return LS_OK;
 }
@@ -289,8 +290,9 @@ ls_status ls_check_copy_columns(const ls_copy_columns_args *a, ls_work *work)
     LS_TRY(CHECK_TENSORS(REAL(x, a->rows, a->x_pitch, APART), REAL(y, a->rows, a->y_pitch, APART)));
     if (a->width < 0 || a->width > a->x_pitch || a->width > a->y_pitch)
         return ls_fail(LS_CODE_USAGE, work->op, "width",
-                       "%" PRId64 " is not in 0 to the pitches, %" PRId64 " and %" PRId64
-                       "; give columns that the rows have",
+                       "%" PRId64 " columns do not fit rows with pitches of %" PRId64
+                       " and %" PRId64
+                       " columns; give 0 columns or more, and at most the smaller pitch",
                        a->width, a->x_pitch, a->y_pitch);
     work->bytes = 2.0 * (double)a->rows * (double)a->width * (double)work->real_bytes;
     const size_t last = a->rows ? (size_t)(a->rows - 1) : 0, width = a->rows ? (size_t)a->width : 0;

@@ -77,9 +77,10 @@ static ls_status check_shortcut(const ls_work *work, const ls_shortcut_shape *s,
         s->stride < 1 || s->stride > INT32_MAX || s->in_height > INT32_MAX ||
         s->in_width > INT32_MAX)
         return ls_fail(LS_CODE_USAGE, work->op, "shape",
-                       "%" PRId64 " x %" PRId64 " x %" PRId64 " to %" PRId64
-                       " channels by a stride of %" PRId64
-                       "; give as many channels or more, and a stride of 1 or more",
+                       "a shortcut from %" PRId64 " x %" PRId64 " x %" PRId64 " to %" PRId64
+                       " channels with a stride of %" PRId64
+                       " is not possible; give at least as many output channels as input channels, "
+                       "and a stride of 1 or more",
                        s->in_height, s->in_width, s->channels, s->outputs, s->stride);
     const size_t height = (size_t)((s->in_height + s->stride - 1) / s->stride);
     const size_t width = (size_t)((s->in_width + s->stride - 1) / s->stride);

@@ -20,9 +20,9 @@ static ls_status check_slice(const ls_work *work, int64_t first, int64_t count, 
     if (first >= 0 && count >= 1 && count <= all - first)
         return LS_OK;
     return ls_fail(LS_CODE_USAGE, work->op, "first",
-                   "the first is %" PRId64 ", and %" PRId64
-                   " elements from there exceed the %" PRId64
-                   " that exist; give a slice that exists",
+                   "the slice begins at element %" PRId64 " and has %" PRId64
+                   " elements, which are not within the %" PRId64
+                   " elements of the whole; give a slice that is",
                    first, count, all);
 }
 
@@ -160,8 +160,8 @@ static ls_status check_attention(const ls_work *work, const ls_attention_shape *
     if (s->heads < 1 || s->width < 1 || s->width % s->heads || s->steps < 0 || s->steps > longest ||
         s->width > longest)
         return ls_fail(LS_CODE_USAGE, work->op, "shape",
-                       "%" PRId64 " heads do not divide %" PRId64 " channels at %" PRId64
-                       " positions; give a number of heads that does",
+                       "%" PRId64 " heads, %" PRId64 " channels and %" PRId64
+                       " positions are not possible; the heads must divide the channels evenly",
                        s->heads, s->width, s->steps);
     *row = s->steps * s->width;
     *pairs = (double)s->rows * (double)s->width * (double)s->steps * (double)(s->steps + 1) / 2;

@@ -89,7 +89,8 @@ ls_status ls_kernels_open_table(const ls_kernel_table *table, ls_device *device,
                        "this build has no kernels for this device; use a CPU device");
     if (math == LS_MATH_TF32 && !table->tf32)
         return ls_fail(LS_CODE_USAGE, "kernels", info->text,
-                       "the kernels of table %s do not support tf32; use --math float32, or a GPU",
+                       "the kernels for this device (table %s) do not support tf32; use --math "
+                       "float32, or a GPU",
                        table->name);
     LS_TRY(ls_kernel_math_check(table, math));
     LS_TRY(table->open(device, out));

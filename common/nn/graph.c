@@ -118,8 +118,8 @@ ls_status ls_graph_add_layer(ls_graph *graph, const ls_layer *layer, const int *
         int input = inputs[node->input_count];
         if (node->input_count == LS_NODE_INPUTS || input >= graph->count)
             return ls_fail(LS_CODE_USAGE, "graph", layer->name,
-                           "node %d is not earlier than this layer, or the layer has more than %d "
-                           "inputs; give earlier nodes only",
+                           "node %d is not earlier than this layer, or the layer has too many "
+                           "inputs; give only earlier nodes, and at most %d inputs",
                            input, LS_NODE_INPUTS);
         for (int i = 0; i < node->input_count; i++)
             if (node->inputs[i] == input)

@@ -179,10 +179,9 @@ ls_status ls_repeats_check(const ls_graph *graph, int drops)
         return ls_fail(LS_CODE_USAGE, "option", "--recompute",
                        "'mlp' drops the outputs of gelu and layer norms, which the model does not "
                        "have; use --recompute full, or a number of blocks");
-    return drops <= units
-               ? LS_OK
-               : ls_fail(
-                     LS_CODE_USAGE, "option", "--recompute",
-                     "%d is more than the model's %d blocks; use at most %d, or --recompute full",
-                     drops, units, units);
+    return drops <= units ? LS_OK
+                          : ls_fail(LS_CODE_USAGE, "option", "--recompute",
+                                    "%d is more than the %d blocks of layers that the model has; "
+                                    "use at most %d, or --recompute full",
+                                    drops, units, units);
 }

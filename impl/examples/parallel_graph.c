@@ -35,8 +35,8 @@ static ls_status check_rows(const ls_part *part)
     if (inputs < 1 || !ls_graph_input(graph, inputs - 1) || ls_graph_input(graph, inputs) ||
         part->output_count > 1)
         return ls_fail(LS_CODE_USAGE, "make_parallel", "batches",
-                       "%d inputs and %d outputs do not fit the graph; give as many inputs as the "
-                       "graph has (for gradients the target last) and at most one output",
+                       "%d inputs and %d outputs do not fit the graph; give all inputs of the "
+                       "graph (with gradients, the last one is the target), and at most one output",
                        part->input_count, part->output_count);
     if (part->gradients)
         LS_TRY(check_row("target", &part->input[inputs],

@@ -39,7 +39,8 @@ static ls_status use(ls_device *device, size_t reserved[POINTS])
     const ls_code code = ls_status_code(status);
     ls_status_free(status);
     LS_TRY(print(device, "at the end", &reserved[AGAIN]));
-    return code ? ls_fail(code, NULL, NULL, "refused") : LS_OK;
+    return code ? ls_fail(code, "device", NULL, "half of its memory could not be allocated")
+                : LS_OK;
 }
 
 static ls_status with_policy(const ls_machine *machine, const char *name,

@@ -18,11 +18,11 @@ int ls_ps_worker_on(const ls_job *job, int index)
 
 ls_status ls_ps_refuse_arrival(const char *comm)
 {
-    return ls_fail(
-        LS_CODE_USAGE, "option", "--comm",
-        "between GPUs '%s' cannot receive from whichever rank sends first, as a server must unless "
-        "it waits for all workers; use --ps-mode sync --ps-backup-workers 0, or CPU devices",
-        comm);
+    return ls_fail(LS_CODE_USAGE, "option", "--comm",
+                   "a server that does not wait for all workers must receive from whichever worker "
+                   "sends first, which '%s' cannot do between GPUs; use --ps-mode sync "
+                   "--ps-backup-workers 0, or CPU devices",
+                   comm);
 }
 
 /* ---- Members -------------------------------------------------------------------------------- */

@@ -71,11 +71,11 @@ static ls_status append_blocks(ls_replica *r, const ls_gather_batch_args *batch,
     ls_gather_batch_args one = *batch;
     one.count = 1;
     if (table->real_bytes != sizeof(float))
-        return ls_fail(LS_CODE_USAGE, "table", table->name,
-                       "this table computes with numbers of %zu bytes, but context-parallel "
-                       "divides inputs of 4-byte numbers only; use another table",
+        return ls_fail(LS_CODE_USAGE, "kernels", table->name,
+                       "these kernels compute with numbers of %zu bytes, but context-parallel can "
+                       "divide only inputs of 4-byte numbers; use other kernels",
                        table->real_bytes);
-    LS_TRY(ls_kernel_table_need(table, "copy_columns", "the positions of a place"));
+    LS_TRY(ls_kernel_table_need(table, "copy_columns", "dividing positions over devices"));
     for (int i = 0; i < batch->count; i++) {
         float *out = batch->gather[i].out;
         one.gather[0] = batch->gather[i];

@@ -102,10 +102,10 @@ ls_status ls_slice_list(ls_slice *s)
         if (!ls_slice_piece_rows(s, of)) /* of a smaller batch */
             continue;
         if (s->order.sums == LS_SUBTREES)
-            return ls_fail(
-                LS_CODE_USAGE, "option", "--sync-bn",
-                "the gate can check at most %d replicas with --sync-bn; use fewer --devices",
-                (int)LS_SUBTREES);
+            return ls_fail(LS_CODE_USAGE, "option", "--sync-bn",
+                           "the check against the reference supports at most %d replicas with "
+                           "--sync-bn; use fewer --devices",
+                           (int)LS_SUBTREES);
         const size_t at = s->order.sums++;
         left[at] = (ls_term){{of, of + 1}, at};
         s->order.begins[at] = s->order.count;

@@ -41,8 +41,8 @@ static ls_status check(const ls_outline *o)
                        "'exact' sums over samples in a fixed tree, but the gradients of --strategy "
                        "context-parallel are also sums over positions; use --reduce fast");
     return ls_refuse_library(o,
-                             "sums in an unknown order, but the comparison before timing "
-                             "must sum in the same order as --strategy context-parallel",
+                             "sums in an unknown order, so the check against the reference could "
+                             "not repeat the sums of --strategy context-parallel",
                              "direct, ring, tree, halving-doubling, flat or auto");
 }
 

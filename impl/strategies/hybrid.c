@@ -117,10 +117,13 @@ static ls_status check(const ls_outline *o)
     const int64_t places = devices / replicas, local = (int64_t)o->devices;
     if (local % places && places % local && strcmp(o->comm, "mpi") == 0)
         return ls_fail(LS_CODE_USAGE, "option", "--hybrid-replicas",
-                       "replicas of %lld devices do not fit processes of %lld; use a multiple",
+                       "replicas of %lld devices do not fit evenly into processes of %lld devices; "
+                       "use a multiple or a divisor of the number of processes",
                        (long long)places, (long long)local);
     if (divides(within))
-        LS_TRY(ls_refuse_library(o, "sums complete gradients, but hybrid's devices have parts",
+        LS_TRY(ls_refuse_library(o,
+                                 "sums complete gradients, but each of hybrid's devices has only a "
+                                 "part of the gradients",
                                  "direct, ring, tree, halving-doubling, flat or auto"));
     if (parts > 1) {
         LS_TRY(check_even("--hybrid-stages", "stages of a replica", parts, places));

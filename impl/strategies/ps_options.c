@@ -100,8 +100,8 @@ ls_status ls_ps_check(const ls_outline *o)
                        o->comm);
     if (o->ranks == 1 && (ps->servers != 1 || ps->colocate))
         return ls_fail(LS_CODE_USAGE, "option", ps->colocate ? "--ps-colocate" : "--ps-servers",
-                       "applies only to several ranks (in one process the variable device is the "
-                       "server); use --ranks N or mpirun -n N");
+                       "applies only to several ranks (in one process, the device that holds the "
+                       "variables is the server); use --ranks N or mpirun -n N");
     if (exact && ps->mode != LS_PS_SYNC)
         return ls_fail(LS_CODE_USAGE, "option", "--ps-mode",
                        "'async' and 'ssp' apply gradients one by one, so no sum could be exact; "
@@ -112,8 +112,8 @@ ls_status ls_ps_check(const ls_outline *o)
                        "fast, or --ps-backup-workers 0");
     if (o->job->update.clip > 0 && ps->backups)
         return ls_fail(LS_CODE_USAGE, "option", "--ps-backup-workers",
-                       "each server leaves out other gradients, but --clip needs one norm of all "
-                       "servers; use --clip none, or --ps-backup-workers 0");
+                       "servers may leave out the gradients of different workers, but --clip needs "
+                       "one norm over all servers; use --clip none, or --ps-backup-workers 0");
     if (o->ranks > 1 && o->devices != 1)
         return ls_fail(
             LS_CODE_USAGE, "option", "--devices",

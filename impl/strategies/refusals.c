@@ -62,8 +62,8 @@ static ls_status check_ranks(const ls_outline *o)
     if (strcmp(o->comm, "nccl") == 0 &&
         (o->job->exact.on || !(library || strcmp(o->allreduce, "auto") == 0)))
         return ls_fail(LS_CODE_USAGE, "option", "--comm",
-                       "'nccl' sums in an unknown order; use --reduce fast with "
-                       "--allreduce library or auto, or --comm auto");
+                       "'nccl' sums in an unknown order, but these options require a known order; "
+                       "use --comm auto, or --reduce fast with --allreduce library (or auto)");
     if (strcmp(o->comm, "nccl") == 0)
         return LS_OK;
     if (mpi && o->hosts > 1 && strcmp(o->allreduce, "direct") == 0)

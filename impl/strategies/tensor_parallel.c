@@ -63,8 +63,8 @@ static ls_status check(const ls_outline *o)
     const int64_t splits = o->job->exact.splits;
     const int places = ls_mesh_of(o->job->mesh, (int)o->devices * o->ranks).size[LS_SLICE];
     LS_TRY(ls_refuse_library(o,
-                             "sums activations in an unknown order, so the gate "
-                             "could not repeat the sums of --strategy tensor-parallel",
+                             "sums activations in an unknown order, so the check against the "
+                             "reference could not repeat the sums of --strategy tensor-parallel",
                              "direct, ring, tree, halving-doubling, flat or auto"));
     if (o->job->division.sequence)
         LS_TRY(check_sequence(o));

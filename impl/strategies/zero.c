@@ -99,8 +99,8 @@ static void resolve(ls_job *job, int ranks)
 static ls_status check(const ls_outline *o)
 {
     LS_TRY(ls_refuse_library(o,
-                             "sums in an unknown order, but the comparison before timing "
-                             "must sum in the same order as --strategy zero",
+                             "sums in an unknown order, so the check against the reference could "
+                             "not repeat the sums of --strategy zero",
                              "direct, ring, halving-doubling or auto"));
     return ls_refuse_uncut(o);
 }

@@ -153,10 +153,9 @@ static ls_status refuse_gpus(const mpi_offer *offers, int processes)
     if (p == processes)
         return LS_OK;
     snprintf(rank, sizeof rank, "rank %d", p);
-    return ls_fail(
-        LS_CODE_MISSING, "comm: mpi", rank,
-        "--comm mpi exchanges between CPU devices only; use CPU devices, --comm nccl with one GPU "
-        "for each rank and --reduce fast, or one process with all GPUs of a host");
+    return ls_fail(LS_CODE_MISSING, "comm: mpi", rank,
+                   "--comm mpi connects CPU devices only; for GPUs, use --comm nccl --reduce fast "
+                   "(one GPU for each rank), or one process for all GPUs of a host");
 }
 
 /* Duplicates without blocking, so that a lost rank is noticed: MPI_Comm_dup might never return. */

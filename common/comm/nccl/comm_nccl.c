@@ -378,9 +378,9 @@ static ls_status join(nccl_group *group)
     for (int i = 0; i < group->locals; i++)
         ls_device_lose(group->ends[i]->base.device);
     return ls_status_final(
-        ls_fail(LS_CODE_MISSING, "NCCL", "open the communicators",
-                "the ranks are not connected after %.3g s, so a rank has ended or the ranks cannot "
-                "reach each other; NCCL_DEBUG=INFO prints more",
+        ls_fail(LS_CODE_MISSING, "NCCL", "connection",
+                "after %.3g s the ranks are still not connected, so a rank has ended, or the ranks "
+                "cannot reach each other; set NCCL_DEBUG=INFO to see more",
                 (double)longest_ns * 1e-9));
 }
 

@@ -42,12 +42,11 @@ static ls_status refuse_shared(const hello *all, int a, int b)
         for (int k = 0; k < other->count; k++)
             if (*one->pci[i] && *one->host && strcmp(one->host, other->host) == 0 &&
                 strcmp(one->pci[i], other->pci[k]) == 0)
-                return ls_fail(
-                    LS_CODE_USAGE, "comm: nccl", one->text[i],
-                    "this GPU (PCI %s) is used by both rank %d and rank %d, but NCCL refuses two "
-                    "ranks on one GPU (or on two of its MIG instances); give each rank a separate "
-                    "GPU, or use one process with --logical-gpus N and --comm device",
-                    one->pci[i], a, b);
+                return ls_fail(LS_CODE_USAGE, "comm: nccl", one->text[i],
+                               "ranks %d and %d use the same GPU (PCI %s), which NCCL does not "
+                               "allow, even with MIG; give each rank a separate GPU, or use one "
+                               "process with --logical-gpus N and --comm device",
+                               a, b, one->pci[i]);
     return LS_OK;
 }
 

@@ -174,9 +174,10 @@ static ls_status cpu_queue_copy(ls_queue *queue, void *to, const ls_device *to_d
     cpu_command command = {.kind = CPU_COPY, .to = to, .from = from, .bytes = bytes};
     if (bytes && ls_device_linked(from_device, to_device)) {
         if (queue->device->network != to_device->network)
-            return ls_fail(LS_CODE_USAGE, "copy", queue->name,
-                           "this copy crosses a simulated network that the queue's device is not "
-                           "part of; link this device, too");
+            return ls_fail(
+                LS_CODE_USAGE, "copy", queue->name,
+                "this copy crosses a simulated network (--link), but the queue's device is not in "
+                "that network; connect all devices of the copy to one network");
         command.kind = CPU_CARRY;
         command.from_port = (uint16_t)from_device->port;
         command.to_port = (uint16_t)to_device->port;

@@ -100,7 +100,7 @@ ls_status ls_cpu_program_end(ls_queue *base, ls_program **out)
         return ls_fail(LS_CODE_USAGE, "program", behind,
                        "this queue takes part in a capture, but the queue where the capture began "
                        "does not wait for it at the end; record an event as this queue's last "
-                       "operation, and let the other queue wait for the event");
+                       "operation, and let the queue where the capture began wait for the event");
     }
     *out = &program->base;
     return LS_OK;

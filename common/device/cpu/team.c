@@ -61,8 +61,8 @@ static ls_status refuse_team(int threads, int came)
     else if (omp_get_max_threads() != threads)
         why = "do not call omp_set_num_threads on a device's thread";
     snprintf(where, sizeof where, "team of %d threads", threads);
-    return ls_fail(LS_CODE_MISSING, "OpenMP", where, "only %d of the threads would start; %s", came,
-                   why);
+    return ls_fail(LS_CODE_MISSING, "OpenMP", where,
+                   "OpenMP starts only %d of this device's threads; %s", came, why);
 }
 
 typedef struct team_call {
@@ -199,8 +199,8 @@ static ls_status check_stacks(int threads)
         snprintf(where, sizeof where, "stack of a thread of %zu KiB", bytes >> 10);
         if (bytes < LEAST_STACK_BYTES)
             return ls_fail(LS_CODE_MISSING, "OpenMP", where,
-                           "a thread's stack of this size is too small; unset OMP_STACKSIZE and "
-                           "GOMP_STACKSIZE, and raise ulimit -s to %d KiB or more",
+                           "this stack is too small; unset OMP_STACKSIZE and GOMP_STACKSIZE, and "
+                           "raise ulimit -s to %d KiB or more",
                            LEAST_STACK_BYTES >> 10);
     }
     return LS_OK;

@@ -281,9 +281,10 @@ static ls_status take_fault(cuda_queue *queue)
                        "a token in the batch is not one of the model's tokens; check the tokens of "
                        "the data set");
     }
-    return ls_fail(LS_CODE_MISSING, "gpu", queue->base.device->info.text,
-                   "a kernel left an unknown fault code, so the memory of the fault code was "
-                   "overwritten; this is a bug of a kernel: run compute-sanitizer");
+    return ls_fail(
+        LS_CODE_MISSING, "gpu", queue->base.device->info.text,
+        "a kernel has overwritten the memory where kernels report errors, which now holds an "
+        "unknown code; this is a bug of a kernel: find it with compute-sanitizer");
 }
 
 ls_status ls_cuda_queue_sync(ls_queue *base)

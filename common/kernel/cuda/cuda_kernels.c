@@ -178,9 +178,9 @@ static ls_status load(void *context)
 static ls_status open_table(ls_device *device, ls_kernels **out)
 {
     if (ls_device_describe(device)->name.kind != LS_DEVICE_GPU)
-        return ls_fail(
-            LS_CODE_USAGE, "kernels", ls_device_describe(device)->text,
-            "the kernels of table cuda run on GPUs only; name a GPU, or use the table cpu");
+        return ls_fail(LS_CODE_USAGE, "kernels", ls_device_describe(device)->text,
+                       "the kernel table 'cuda' works on GPUs only; name a GPU, or use the kernel "
+                       "table 'cpu'");
     cuda_kernels *kernels;
     LS_TRY(ls_allocate("cuda kernels", &kernels, 1, sizeof *kernels));
     kernels->base = (ls_kernels){.table = &ls_cuda_kernels,

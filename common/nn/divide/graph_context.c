@@ -82,8 +82,8 @@ ls_status ls_context_check(const ls_graph *g, int64_t places)
     if (2 * places > positions || places > LS_CONTEXT_PLACES)
         return ls_fail(
             LS_CODE_USAGE, "option", "--devices",
-            "each of %lld devices needs 2 blocks of positions, but a sequence has only %lld "
-            "positions; use at most %lld devices",
+            "each of %lld devices needs two separate parts of a sequence, but a sequence has only "
+            "%lld positions; use at most %lld devices",
             (long long)places, (long long)positions,
             (long long)(positions / 2 < LS_CONTEXT_PLACES ? positions / 2 : LS_CONTEXT_PLACES));
     return LS_OK;

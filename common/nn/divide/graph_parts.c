@@ -160,9 +160,8 @@ static ls_status check_order(const ls_graph *whole, const int *place)
     return wrong == whole->count
                ? LS_OK
                : ls_fail(LS_CODE_USAGE, "placement", ls_graph_node_name(whole, wrong, name),
-                         "the output of this layer is used on several other devices, or on another "
-                         "device and then again on the layer's own; place the layers that use the "
-                         "output on one device");
+                         "layers on different devices use this layer's output, in an order that is "
+                         "not supported; place all layers that use the output on one device");
 }
 
 /* ---- Building a part ------------------------------------------------------------------------- */
@@ -293,9 +292,10 @@ static ls_status build_part(builder *b)
         own++;
     }
     if (!own)
-        return ls_fail(LS_CODE_USAGE, "placement", "place",
-                       "device number %d has no layer; name fewer devices, or place a layer there",
-                       b->number);
+        return ls_fail(
+            LS_CODE_USAGE, "placement", "place",
+            "no layer is placed on device number %d; name fewer devices, or place a layer there",
+            b->number);
     return add_variables(b);
 }
 

@@ -193,10 +193,9 @@ static ls_status find_place(const char *text, const ls_device_name *devices, int
         }
         snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", p ? ", " : "", one);
     }
-    return ls_fail(LS_CODE_USAGE, "placement", text,
-                   "this device is not one of the case's devices, %s; add it to --devices, or name "
-                   "another device",
-                   list);
+    return ls_fail(
+        LS_CODE_USAGE, "placement", text,
+        "this device is not named in --devices (%s); add it there, or name another device", list);
 }
 
 /* "NODE=DEVICE" */

@@ -31,9 +31,9 @@ static ls_status infer(ls_graph *graph, ls_node *node)
                        "this layer needs at least one unit; give `units:` of 1 or more");
     if (node->options.centred &&
         (!node->options.window.same || s.window.height % 2 == 0 || s.window.width % 2 == 0))
-        return ls_fail(
-            LS_CODE_USAGE, "graph", "conv",
-            "this layer can be centred only with a window of odd size and `padding: same`");
+        return ls_fail(LS_CODE_USAGE, "graph", "conv",
+                       "`pad: centred` needs a window of odd height and width; change the "
+                       "window, or use `pad: same`");
     if (node->options.global_max && graph->nodes[node->inputs[0]].layer->role != LS_LAYER_INPUT)
         return ls_fail(LS_CODE_USAGE, "graph", "conv",
                        "this layer can have global_max only if it takes an input of the model; use "

@@ -26,7 +26,8 @@ ls_status ls_layer_windows(const char *layer, const ls_shape *image, const ls_la
     if (like->height < 1 || like->width < 1 || like->stride < 0 || like->height > LONGEST ||
         like->width > LONGEST || like->stride > LONGEST)
         return ls_fail(LS_CODE_USAGE, "graph", layer,
-                       "this layer needs a window of 1 to %d pixels a side; give such a window",
+                       "this layer needs a window of 1 to %d pixels in height and in width, and a "
+                       "stride of at most as many; correct `window:` or `stride:`",
                        LONGEST);
     const int64_t stride = like->stride ? like->stride : 1;
     ls_window w = {.in_height = image->size[0],
@@ -39,7 +40,8 @@ ls_status ls_layer_windows(const char *layer, const ls_shape *image, const ls_la
     w.out_width = positions(w.in_width, w.width, like, &w.left);
     if (w.out_height < 1 || w.out_width < 1)
         return ls_fail(LS_CODE_USAGE, "graph", layer,
-                       "its window of %lld x %lld is larger than the image of %lld x %lld",
+                       "the window of %lld x %lld is larger than the layer's input of %lld x %lld; "
+                       "give a smaller window",
                        (long long)w.height, (long long)w.width, (long long)w.in_height,
                        (long long)w.in_width);
     *out = w;

@@ -66,8 +66,8 @@ static ls_status parse_twin(const char *text, int64_t *units, int64_t *shape)
         ls_parse_integer(part[2], 1, most_sizes, &shape[1]))
         return LS_OK;
     return ls_fail(LS_CODE_USAGE, "model", "twin-lstm",
-                   "'%s' is not units-steps-values, whole numbers from 1 to %lld and %lld; for "
-                   "example twin-lstm:64-140-256",
+                   "'%s' is not units-steps-values; give 1 to %lld units, and 1 to %lld steps and "
+                   "values, for example twin-lstm:64-140-256",
                    text, (long long)most_units, (long long)most_sizes);
 }
 

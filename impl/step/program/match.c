@@ -176,8 +176,8 @@ static ls_status judge(const play *p)
                           "build call ls_message for the complete shard after ls_request");
         if (is_last(p, t) && strcmp(task->verb, "end") != 0)
             return refuse(p, task,
-                          "is this device's last task, but the last one must be the task named "
-                          "end; let the strategy's build append no task behind that");
+                          "is this device's last task, but the last task must be the task named "
+                          "end; let the strategy's build append no task after end");
     }
     return LS_OK;
 }

@@ -157,10 +157,10 @@ static ls_status check_driver(const ordering *o, int component)
     const size_t last = o->last[component];
     if (!last || o->program->tasks[last - 1].lane == o->sweep.components->items[component].driver)
         return LS_OK;
-    return ls_fail(LS_CODE_USAGE, "step", o->program->tasks[last - 1].verb,
-                   "this task ends the step of an epoch's smaller last batch, but on another queue "
-                   "than the one on which the full batch's step ends; let the strategy's build end "
-                   "both steps with the same operation");
+    return ls_fail(
+        LS_CODE_USAGE, "step", o->program->tasks[last - 1].verb,
+        "the step of an epoch's smaller last batch ends with this task, on another queue than the "
+        "step of a full batch; let the strategy's build end both steps with the same operation");
 }
 
 static ls_status order_step(ordering *o)

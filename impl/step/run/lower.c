@@ -120,10 +120,10 @@ static ls_status enqueue_together(ls_step_run *run, const ls_step_program *p, co
     ls_op_list ops[LS_JOB_REPLICAS + 1]; /* and an owner */
     ls_comm_list lists[LS_JOB_REPLICAS + 1];
     if (size < 1 || size > LS_JOB_REPLICAS + 1)
-        return ls_fail(
-            LS_CODE_USAGE, "step", first->verb,
-            "%d ranks are more than the %d that can exchange in one call; use fewer --devices",
-            size, LS_JOB_REPLICAS + 1);
+        return ls_fail(LS_CODE_USAGE, "step", first->verb,
+                       "%d ranks are too many for one exchange, which can have at most %d; use "
+                       "fewer --devices",
+                       size, LS_JOB_REPLICAS + 1);
     for (int r = 0; r < size; r++) {
         ops[r] = (ls_op_list){0};
         lists[r] = (ls_comm_list){.ops = &ops[r]};

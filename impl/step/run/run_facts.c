@@ -63,8 +63,8 @@ static ls_status records_replica(ls_run *run, int index, uint64_t first, uint64_
     uint64_t mark_ns;
     if (replica->loss.sums > 1)
         return ls_fail(LS_CODE_USAGE, "records", run->strategy->name,
-                       "a replica's loss has %zu partial sums, but can be read only if there is "
-                       "one; use --reduce fast",
+                       "a replica's loss is kept as %zu partial sums, but only a single sum can be "
+                       "read; use --reduce fast",
                        replica->loss.sums);
     return ls_replica_records(replica, first, count, out, &mark_ns);
 }
@@ -82,8 +82,8 @@ static ls_status gradient(ls_run *run, float *out)
     ls_replica *r = replica_of(run, ls_step_plan_first_local(&ls_step_run_of(run)->plan));
     if (r->windows.gradients)
         return ls_fail(LS_CODE_USAGE, "gradient", run->strategy->name,
-                       "each device has only a share of the gradient; use a strategy whose devices "
-                       "have the complete gradient");
+                       "the gradient cannot be read, since each device has only a share of it; use "
+                       "a strategy whose devices have the complete gradient");
     return ls_replica_gradient(r, out);
 }
 

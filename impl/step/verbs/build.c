@@ -158,7 +158,8 @@ ls_span ls_own(ls_step *s, int member, int i, ls_range range)
     ls_span span = ls_parameters(s, member, range);
     const ls_replica *r = ls_step_replica(s, member);
     if (ls_step_can(s, i < ls_step_job(s)->update.owned, "ls_own",
-                    "finds no buffer of this name; declare the buffer in the strategy's .owns") &&
+                    "was called for a buffer that the strategy does not have; declare the buffer "
+                    "in the strategy's .owns") &&
         r)
         span.memory =
             (char *)r->updated.own[i] + ((char *)span.memory - (char *)ls_replica_trained(r));

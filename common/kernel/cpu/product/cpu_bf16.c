@@ -252,7 +252,7 @@ ls_status ls_cpu_bf16_product(ls_kernels *kernels, const ls_bf16_product_args *a
     if (!kernels->multiplies_bf16)
         return ls_fail(
             LS_CODE_MISSING, work->op, "oneDNN",
-            "oneDNN has no products of bfloat16 for this processor; use --precision float32");
+            "oneDNN cannot multiply bfloat16 matrices on this processor; use --precision float32");
     LS_TRY(ls_allocate("bf16 product", &b, 1, sizeof *b));
     *b = (bf16_op){.op = {.run = run, .destroy = destroy},
                    .name = "bf16_product.none",

@@ -40,7 +40,8 @@ static ls_status lrn_radius(const char *op, int64_t radius, int64_t channels, in
     const int64_t whole = channels ? channels - 1 : 0, used = radius < whole ? radius : whole;
     if (used > LS_GPU_LRN_RADIUS_MOST)
         return ls_fail(LS_CODE_USAGE, op, "radius",
-                       "%" PRId64 " of %" PRId64 " channels is too wide for a GPU; give up to %d",
+                       "the radius %" PRId64 " (of %" PRId64
+                       " channels) is too wide for a GPU; give a radius of at most %d",
                        radius, channels, LS_GPU_LRN_RADIUS_MOST);
     *out = (int)used;
     return LS_OK;

@@ -412,7 +412,7 @@ ls_status ls_product_choose(ls_cuda_product *p)
     }
     snprintf(shape, sizeof shape, "%" PRId64 "x%" PRId64 "x%" PRId64, g->m, g->n, g->k);
     return ls_fail(LS_CODE_MISSING, "cuBLASLt", shape,
-                   "cuBLASLt has no algorithm for this product that sums in one piece (%s); try "
+                   "cuBLASLt has no algorithm without split-K for this matrix product (%s); try "
                    "another version of cuBLAS",
                    p->blas->call.cublasLtGetStatusString(list.status));
 }

@@ -282,7 +282,7 @@ for option in link ranks epochs save baseline plan columns; do
 done
 lockstep_ok advise --platform list
 expect "--platform list lists" grep -q '^dgx-a100$' out
-refused "several questions" --devices 2,4 --platform flat:latency=1us
+refused "only --strategy can have a list" --devices 2,4 --platform flat:latency=1us
 refused "does not train" --devices 2 --platform flat:latency=1us --baseline
 refused "table, json or jsonl" --devices 2 --platform flat:latency=1us --format csv
 

@@ -45,7 +45,7 @@ agree "places" $gpt --strategy tensor-parallel --tensor-parallel-sequence no,yes
 rows "places: bytes" "(r['traffic']['bytes_sent'], r['case']['allreduce']) == (
     16 * 4 * 8 * 8 * 8 + 2 * 4 * 8 * 8 * 8 + 12 * 2 * 8 * 8, 'owners')"
 lockstep run $gpt --strategy tensor-parallel --devices 2 --allreduce ring
-expect "a ring is refused" grep -q "with --precision bf16, .ring. would round the sums of layers that several devices share more than once" err
+expect "a ring is refused" grep -q "with --precision bf16, .ring. would round a sum more than once in a layer that several devices share" err
 agree "outer" $gpt --strategy local-sgd --local-sgd-every 2 --local-sgd-outer nesterov --local-sgd-wire float32,bf16 --devices 2
 rows "outer: masters, two slots, theta and v; what travels" "all(
     [d['parameters'], d['optimizer'], r['traffic']['bytes_sent'] - p * width] == [2 * p, 20 * p, 0]

@@ -110,7 +110,7 @@ refuse 'leave=4:2.* 4 replicas' $four --elastic leave=4:2
 refuse 'join=1:3.*takes part already' $four --elastic leave=1:1,join=1:2,join=1:3
 refuse 'leave=1:3.*does not take part' $four --elastic leave=1:2,leave=1:3
 refuse 'kill=1:3.*does not take part' $four --elastic leave=1:2 --inject kill=1:3 --on-failure shrink
-refuse 'leaves no replica' --strategy mirrored --devices 2 --elastic leave=0:2,leave=1:2
+refuse 'after this event, no replica remains' --strategy mirrored --devices 2 --elastic leave=0:2,leave=1:2
 refuse 'two events' $four --elastic leave=1:2,join=1:2
 refuse 'leave=1:9.* 9 steps' $four --elastic leave=1:9
 refuse 'micro-shards.*fewer' $four --reduce exact --micro-shards 3 --elastic leave=1:3,join=1:5

@@ -57,13 +57,13 @@ if [[ $isa != *schema* && $isa != sse41 ]]; then # not all processors have sets 
     sed "s/\"library_isa\":\"$isa\"/\"library_isa\":\"sse41\"/" plain.jsonl >slow.jsonl
     lockstep regress plain.jsonl slow.jsonl
     expect "regress: status 3" [ "$code" -eq 3 ]
-    expect "regress says why" one_line "different classes of machines: library_isa is $isa in this file, but sse41"
+    expect "regress says why" one_line "different kinds of machines: library_isa is $isa in this file, but sse41"
     sed 's/"library_isa":"[^"]*",//' plain.jsonl >older.jsonl # versions that did not tell
     lockstep_ok regress plain.jsonl older.jsonl
 fi
 lockstep regress plain.jsonl strange.jsonl
 expect "another environment is another class" \
-    one_line "different classes of machines: environment is none in this file, but ONEDNN_DEFAULT_FPMATH_MODE=BF16+"
+    one_line "different kinds of machines: environment is none in this file, but ONEDNN_DEFAULT_FPMATH_MODE=BF16+"
 lockstep run $small --results r.db --resume --dry-run --format jsonl
 expect "--resume takes the row of this environment" [ ! -s out ]
 DNNL_MAX_CPU_ISA=SSE41 lockstep run $small --results r.db --resume --dry-run --format jsonl

@@ -252,7 +252,7 @@ static void test_file_refused(void **state)
     refused("%\xed: \xed\xf1", "1:1", "this line begins with %"); /* an endless loop */
     refused("? add : ? x", "1:1", "this key begins with ?");      /* a crash */
     refused("# why ? is taken\ndata: \x01", "2:7", "there is a control character here");
-    refused("input: [3]\n", "1:1", "`data:` is missing; a model's file must name");
+    refused("input: [3]\n", "1:1", "`data:` is missing; name a data set here");
     refused("# one\n---\ndata: synthetic\n...\n# two\n---\ndata: text\n", "6:1",
             "a second YAML document");
     refused("data: synthetic\n--- {}\n", "2:1", "a second YAML document");
@@ -299,7 +299,8 @@ static void test_layers_refused(void **state)
     layers_refused("  - relu: 3\n", "4:11", "relu takes no options");
     layers_refused("  - conv: {units: 4, window: [3, 3, 3]}\n", "4:37", "[height, width]");
     layers_refused("  - conv: {units: 4, window: 3, pad: zero}\n", "4:38", "none, same or centred");
-    layers_refused("  - conv: {units: 4, window: 9}\n", "4:5", "larger than the image of 8 x 8");
+    layers_refused("  - conv: {units: 4, window: 9}\n", "4:5",
+                   "larger than the layer's input of 8 x 8");
     layers_refused("  - dense: {units: 4, name: a b}\n", "4:29", "'a b' is not a valid name");
     layers_refused("  - dense: {units: 4, name: a}\n  - dense: {units: 4, name: a}\n", "5:5",
                    "two layers are called 'a', this one and one in line 4");

@@ -57,7 +57,7 @@ refused() {
     rows "an error without training" "all(r['result']['status'] == 'error' and 'time' not in r and 'train' not in r for r in rows)"
     rows "what it needs, $largest first" "all(re.search(
         r'^memory: cpu:\d: \d+ bytes do not fit into the \d+ bytes that --memory fraction=\S+ allows; the case needs cpu:\S+: [0-9.]+ [KMG]iB( each)?: $largest [0-9.]+ '
-        r'.*; the largest part is $largest; .* may fit$', r['result']['reason']) for r in rows)"
+        r'.*; the largest part is $largest; use .*, or another --memory$', r['result']['reason']) for r in rows)"
 }
 refused optimizer --model mlp:784-32-10 --data synthetic:60 --batch 4 --strategy single,mirrored,towers --devices 1 --memory fraction=0.00001
 refused activations --model mlp:784-32-10 --strategy mirrored --devices 2 --memory fraction=0.0001 --batch 6000 --data synthetic:6000
@@ -75,7 +75,7 @@ cpus=$(python3 -c "import json; print(json.load(open('devices.json'))['devices']
 lockstep run $small --model mlp:784-16384-10 --data synthetic:60 --batch 4 --strategy zero --zero-stage 3 --devices 4 --cpu-devices "$cpus"
 expect "too large a judge: status 3" [ "$code" -eq 3 ]
 rows "what the judge needs" "re.search(r'^memory: cpu:0: \d+ bytes do not fit into the \d+ bytes that --memory growth allows; the '
-    r'gate.s judge needs cpu:0: .*; the largest part is optimizer; .*, or --gate-steps 0 may fit$', r['result']['reason'])"
+    r'check against the reference needs cpu:0: .*; the largest part is optimizer; use .*, or --gate-steps 0$', r['result']['reason'])"
 lockstep run $small $mlp --strategy mirrored --devices 2 --memory fraction=0.00001 --dry-run
 expect "a dry run: status 3" [ "$code" -eq 3 ]
 expect "and the same words" grep -q '^lockstep: case 1: memory: cpu:0: .* the case needs cpu:0+cpu:1: .* each: ' err

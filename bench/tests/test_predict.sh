@@ -376,7 +376,7 @@ expect "run computes nothing of a profile" one_line "use lockstep predict or loc
 lockstep predict --validate --format csv --results none.db
 expect "--validate has no csv" one_line "table or jsonl"
 lockstep predict --validate --durations flops=1e9 --results none.db
-expect "nothing measured: one line" one_line "has no row that lockstep predict could be compared with"
+expect "nothing measured: one line" one_line "has no row to compare with"
 expect "and status 3" [ "$code" -eq 3 ]
 refused 2 rate --durations flops=0
 refused 3 nowhere.json --durations nowhere.json

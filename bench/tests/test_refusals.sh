@@ -261,7 +261,7 @@ refused 2 '2 workers' run --model poly --strategy ps --ranks 3 --inject bitflip=
 refused 2 'leave no worker among 2 ranks' run --model poly --strategy ps --ranks 2 --ps-servers 2 --ps-backup-workers 1 --results none
 refused 2 "no variables of the model" run --model mlp:784-30-10 --data synthetic:200 --strategy pipeline --devices 4 --inject bitflip=3:1 \
   --results none
-refused 2 'compares no step of this case' run --model poly --gate-steps 0 --inject bitflip=0:1 --results none
+refused 2 'no step of this case is compared with a reference' run --model poly --gate-steps 0 --inject bitflip=0:1 --results none
 # Features that this version lacks are refused, too; accepting and ignoring them would be worse.
 refused 2 '--logical-gpus' run --model poly --results none --steps 1 --logical-gpus 2
 refused 2 '--timeout' run --model poly --results none --steps 1 --timeout 5s
@@ -295,7 +295,7 @@ refused 3 'mpi' run --model poly --comm mpi
 
 refused 3 'dataset-fashion-mnist|./nowhere' run --data fashion-mnist:./nowhere --results none
 refused 3 './nowhere|no such file|--data fashion-mnist' run --data mnist:./nowhere --results none
-refused 2 'no package|mnist:DIR|--data fashion-mnist' run --data mnist --results none
+refused 2 'directory of MNIST|mnist:DIR|--data fashion-mnist' run --data mnist --results none
 refused 3 './nowhere|package base-files|text:DIR' run --model twin-lstm --data text:./nowhere --results none
 for model in cifar10 resnet:20; do # the model's data set, which is missing
     refused 3 'datasets/fetch.sh cifar10|--data synthetic' run --model $model --results none

@@ -109,7 +109,7 @@ compare grown base --fail-on binary_bytes,allocations
 expect "fewer are well" [ "$code" -eq 0 ]
 compare base grown --fail-on accuracy
 expect "a key that no row has passes nothing: status 2" [ "$code" -eq 2 ]
-expect "a key that no row has is named" one_line 'train.accuracy: no row of either side has this key'
+expect "a key that no row has is named" one_line 'train.accuracy: no row that is compared has this key'
 compare base gate
 expect "a gate that fails: status 1" [ "$code" -eq 1 ]
 document "it is named" "c['worse'][0]['key'] == 'result.status' and 'other bits' in c['worse'][0]['reason']"
@@ -323,13 +323,13 @@ done <<'END'
 1|worse: traffic.bytes_sent|f_huge.jsonl f_huger.jsonl
 0|^same: 1 case|f_real.jsonl f_whole.jsonl
 0|^same: 1 case|f.jsonl f_isa.jsonl
-3|different classes of machines: library_isa is .* in this file, but SSE41|f.jsonl f_isa2.jsonl
-3|different classes of machines: environment is none in this file, but DNNL_MAX_CPU_ISA=SSE41|f.jsonl f_set.jsonl
+3|different kinds of machines: library_isa is .* in this file, but SSE41|f.jsonl f_isa2.jsonl
+3|different kinds of machines: environment is none in this file, but DNNL_MAX_CPU_ISA=SSE41|f.jsonl f_set.jsonl
 3|is missing in f.jsonl|f.jsonl f_peer.jsonl
-3|different classes of machines: cpu|f.jsonl f_mixed.jsonl
-3|different classes of machines: cpu|f.jsonl f_class.jsonl
-3|different classes of machines: cores_allowed|f.jsonl f_cores.jsonl
-3|a row of another schema|f.jsonl f_schema.jsonl
+3|different kinds of machines: cpu|f.jsonl f_mixed.jsonl
+3|different kinds of machines: cpu|f.jsonl f_class.jsonl
+3|different kinds of machines: cores_allowed|f.jsonl f_cores.jsonl
+3|another row format|f.jsonl f_schema.jsonl
 3|is missing in f.jsonl|f.jsonl f_other.jsonl
 3|^poly  *error|f.jsonl f_noname.jsonl
 3|^mirrored.* error|f.jsonl f_unnamed.jsonl

@@ -371,7 +371,7 @@ rows "several cases are series, each with its own changes" "len(rows) == 19 and
     [(x['series'], x['by']) for x in rows if x.get('change')] == [('strategy mirrored, devices cpu:0+cpu:1', '+20.1%')]"
 lockstep results trend median --results made.db --out trend.svg
 expect "a picture of several: status 2" [ "$code" -eq 2 ]
-expect "a picture of several is refused" one_line "shows a single series, but the rows make 2"
+expect "a picture of several is refused" one_line "shows a single series, but the rows form 2"
 lockstep results trend strategy --results made.db
 expect "the trend of a text: status 2" [ "$code" -eq 2 ]
 

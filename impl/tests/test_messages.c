@@ -233,7 +233,7 @@ static void check_between(fixture *f, void (*build)(ls_step *), const char *word
 
 static void processes_without_ends_are_refused(void **state)
 {
-    check_between(*state, build_between, "cannot send to this member");
+    check_between(*state, build_between, "cannot send to another process here");
 }
 
 /* ---- A lost device --------------------------------------------------------------------------- */

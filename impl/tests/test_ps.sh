@@ -48,7 +48,7 @@ rows "one step of all members, memory by the formula" "all(d[k] == d['formula'][
     for d in x['memory']['devices'] for k in d['formula'])"
 lockstep run --strategy ps --comm device --devices 2 --ps-mode async --results none
 expect "servers that take what comes first want more" [ "$code" -eq 2 ]
-expect "servers that take what comes first want more" one_line "cannot receive from whichever rank sends first"
+expect "servers that take what comes first want more" one_line "receive from whichever worker sends first"
 
 lockstep_ok run --strategy ps --devices 2 --ps-mode sync,async,ssp --model poly --steps 0 --warmup 0 --results none --format jsonl
 rows "no steps at all are a row" "len(rows) == 3 and all(x['result']['status'] == 'ok' and 'time' not in x for x in rows)"
@@ -119,7 +119,7 @@ expect "the order is written" [ "$(head -n 1 order)" = "lockstep ps order 1" ]
 expect "of each server each worker's pulls and pushes" [ "$(grep -cE '^[01] (pull|push) [01]$' order)" -eq 480 ]
 lockstep verify --strategy ps --devices 3 --ps-mode async --inject bitflip=1:2 $small
 expect "no bit is flipped where nothing is compared" [ "$code" -eq 2 ]
-expect "which is said in one line" one_line 'bitflip=1:2: the gate compares no step of this case'
+expect "which is said in one line" one_line 'bitflip=1:2: no step of this case is compared'
 
 # A step of asynchronous workers is as many gradients, in the order in which they ended: time increases, and the mean
 # of the losses of all steps is that of all gradients.

@@ -64,7 +64,7 @@ refuse '--ps-backup-workers: with 3 backups among 3 workers' --ranks 5 --ps-serv
 refuse '--ps-backup-workers: .*--reduce fast' --devices 3 --ps-backup-workers 1 --reduce exact
 refuse '--ps-backup-workers: applies to no case.*--ps-mode sync' --devices 3 --ps-backup-workers 1 --ps-mode async
 refuse '--ps-backup-workers: applies to no case.*--ps-mode sync' --devices 3 --ps-backup-workers 1 --ps-mode ssp
-refuse 'bitflip=1:2: the gate compares no step of this case' --devices 3 --ps-backup-workers 1 --inject bitflip=1:2
+refuse 'bitflip=1:2: no step of this case is compared' --devices 3 --ps-backup-workers 1 --inject bitflip=1:2
 refuse '--ps-record: applies to no case' --devices 3 --ps-backup-workers 0 --ps-record order
 # If messages have their own queue, a gradient is announced when it exists, not before: one worker is 200 ms late in
 # each step, and none of its gradients is among the first.

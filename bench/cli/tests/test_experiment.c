@@ -333,15 +333,15 @@ static void test_repeat_and_budget(void **state)
 static void test_refused_parts(void **state)
 {
     (void)state;
-    assert_refused("cases: {batch: 3}\n", "p.yaml:1:8: something other than a list");
+    assert_refused("cases: {batch: 3}\n", "p.yaml:1:8: this must be a list");
     assert_refused("cases: []\n", "p.yaml:1:");
-    assert_refused("cases: [3]\n", "p.yaml:1:9: something other than a mapping");
+    assert_refused("cases: [3]\n", "p.yaml:1:9: this must be a mapping");
     assert_refused("cases: [{batch: 3, batch: 4}]\n", "p.yaml:1:20: batch: is given twice");
     assert_refused("cases: [{batsh: 3}]\n", "p.yaml:1:10: 'batsh' is not a valid key");
     assert_refused("cases: [{quiet: yes}]\n", "p.yaml:1:10: quiet: applies to the whole command");
     assert_refused("cases: [{steps: 3, epochs: 4}]\n", "p.yaml:1:17: steps: cannot be used with");
     assert_refused("batch: 3\ncases: [{seed: 2}]\n", "p.yaml:1:1: an option next to `cases:`");
-    assert_refused("defaults: [1]\n", "p.yaml:1:11: something other than a mapping");
+    assert_refused("defaults: [1]\n", "p.yaml:1:11: this must be a mapping");
     assert_refused("defaults: {dry-run: yes}\n", "p.yaml:1:12");
     assert_refused("cases: [{ps-mode: async}]\n", "ps-mode: applies to no case");
     assert_refused("defaults: {ps-mode: async}\ncases: [{seed: 2}]\n",

@@ -125,7 +125,8 @@ static void a_mismatched_exchange_lets_go(void **state)
     must(ls_op_list_add(&ops[1], op));
     replay_all(f, ops, 2, 1, statuses);
     must_refuse(statuses[0], LS_CODE_MISSING, "abandoned by rank 1");
-    must_refuse(statuses[1], LS_CODE_USAGE, "3 elements here, but 4 on rank 0");
+    must_refuse(statuses[1], LS_CODE_USAGE,
+                "has 3 elements, but the matching operation of rank 0 has 4;");
     close_all(comms, ops, 2);
 }
 

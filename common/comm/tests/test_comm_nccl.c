@@ -243,9 +243,8 @@ static void a_gpu_of_two_processes_is_refused(void **state)
         snprintf(f->device[r]->info.pci, sizeof f->device[r]->info.pci, "0000:%d7:00.0", r % 2);
     run_processes(f, -1, p);
     for (int r = 0; r < RANKS; r++) {
-        must_refuse(
-            p[r].status, LS_CODE_USAGE,
-            "this GPU (PCI 0000:07:00.0) is used by both rank 0 and rank 2, but NCCL refuses");
+        must_refuse(p[r].status, LS_CODE_USAGE,
+                    "ranks 0 and 2 use the same GPU (PCI 0000:07:00.0), which NCCL does not allow");
         free(p[r].data);
         *f->device[r]->info.pci = 0;
     }
@@ -265,7 +264,7 @@ static void lists_must_match(void **state)
     must(ls_allreduce_find("ring", &ring));
     must_refuse(
         ring->build(g.comms[0], &(ls_allreduce_args){.data = g.data[0], .count = COUNT}, &g.ops[0]),
-        LS_CODE_USAGE, "only its library's all-reduce");
+        LS_CODE_USAGE, "only the all-reduce of their library");
     must(ls_queue_enqueue(f->queue[0], g.ops[0].items[0]));
     must_refuse(ls_queue_sync(f->queue[0]), LS_CODE_USAGE, "ls_comm_enqueue");
     close_group(&g);
@@ -402,7 +401,7 @@ static void an_opening_that_waits_is_left(void **state)
     ls_status status = ls_comm_nccl_open(&nccl, LS_OK, NULL, f->device, RANKS, comms);
     assert_true(ls_status_is_final(status));
     must_refuse(status, LS_CODE_MISSING,
-                "the ranks are not connected after 0.02 s, so a rank has ended");
+                "after 0.02 s the ranks are still not connected, so a rank has ended");
     assert_int_equal(atomic_load(&emulated.openings), 0);
     atomic_store(&emulated.never_opens, false);
     while (!atomic_load(&emulated.openings))

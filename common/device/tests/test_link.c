@@ -49,18 +49,18 @@ static void values_are_read(void **state)
 static void wrong_values_are_refused(void **state)
 {
     static const char *const wrong[][2] = {
-        {"latency=", "latency is not such a time"},
-        {"latency=-1us", "latency is not such a time"},
-        {"latency=5 light-years", "latency is not such a time"},
-        {"latency=10001ms", "latency is not such a time"},
-        {"bandwidth=1GB", "bandwidth is not such a rate"},
-        {"bandwidth=1", "bandwidth is not such a rate"},
-        {"bandwidth=0GB/s", "bandwidth is not such a rate"},
-        {"bandwidth=-1GB/s", "bandwidth is not such a rate"},
-        {"bandwidth=nanGB/s", "bandwidth is not such a rate"},
-        {"bandwidth=999B/s", "bandwidth is not such a rate"},
-        {"latency=1us,latency=1us", "latency is there twice"},
-        {"bandwidth=1GB/s,latency=1us,bandwidth=1GB/s", "bandwidth is there twice"},
+        {"latency=", "latency is not a valid time"},
+        {"latency=-1us", "latency is not a valid time"},
+        {"latency=5 light-years", "latency is not a valid time"},
+        {"latency=10001ms", "latency is not a valid time"},
+        {"bandwidth=1GB", "bandwidth is not a valid rate"},
+        {"bandwidth=1", "bandwidth is not a valid rate"},
+        {"bandwidth=0GB/s", "bandwidth is not a valid rate"},
+        {"bandwidth=-1GB/s", "bandwidth is not a valid rate"},
+        {"bandwidth=nanGB/s", "bandwidth is not a valid rate"},
+        {"bandwidth=999B/s", "bandwidth is not a valid rate"},
+        {"latency=1us,latency=1us", "latency= is given twice"},
+        {"bandwidth=1GB/s,latency=1us,bandwidth=1GB/s", "bandwidth= is given twice"},
         {"loss=1", "neither latency= nor bandwidth="},
         {"latency=1us,", "neither latency= nor bandwidth="},
         {"", "neither latency= nor bandwidth="},
@@ -227,7 +227,7 @@ static void what_crosses_no_border_is_not_delayed(void **state)
     must(put_copy(f, 2, 2, 0)); /* to a device that is not in the network */
     must(ls_queue_sync(f->queue[2]));
     assert_true(booked(network, 0, 2, &slow) == 0);
-    must_refuse(put_copy(f, 2, 1, 0), LS_CODE_USAGE, "not part of");
+    must_refuse(put_copy(f, 2, 1, 0), LS_CODE_USAGE, "is not in that network");
     unplug_all(f);
     free(host);
 }

@@ -211,12 +211,13 @@ static void fraction_holds_to_the_byte(void **state)
     const size_t limit = 4 * mib + 2;
     assert_int_equal(ls_pool_ledger(pool).limit, limit);
     assert_int_equal(system.taken, 0);
-    refused(pool, limit + 1, "0 reserved");
+    refused(pool, limit + 1, "0 are reserved");
     void *all = take(pool, LS_MEMORY_ACTIVATIONS, limit);
     assert_int_equal(system.taken, limit);
-    refused(pool, 1,
-            "1 bytes for activations do not fit: 4194306 bytes are in use, 4194306 reserved "
-            "(largest free piece 0) of the 4194306 that --memory fraction=0.4 allows; ");
+    refused(
+        pool, 1,
+        "1 bytes for activations do not fit: --memory fraction=0.4 allows 4194306 bytes; 4194306 "
+        "are reserved, 4194306 are in use, and the largest free piece has 0; ");
     assert_true(ls_pool_release(pool, all));
     take(pool, LS_MEMORY_ACTIVATIONS, limit);
     ls_pool_close(pool);
@@ -267,7 +268,7 @@ static void a_system_that_has_no_more_is_named(void **state)
     ls_pool *pool = open_pool(&system, (ls_memory_policy){.kind = LS_MEMORY_GROWTH}, 100 * mib);
     take(pool, LS_MEMORY_ACTIVATIONS, 100); /* a whole unit is refused, one page is not */
     assert_int_equal(system.taken, 64 << 10);
-    refused(pool, 2 * mib, "allows and the system has no memory left (mmap: no more); ");
+    refused(pool, 2 * mib, "; the system has no memory left (mmap: no more); ");
     take(pool, LS_MEMORY_ACTIVATIONS, 512 << 10);
     ls_pool_close(pool);
     assert_int_equal(system.left, mib);

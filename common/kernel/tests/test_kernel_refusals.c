@@ -67,7 +67,7 @@ static void refuses_elements(ls_kernels *k)
     const ls_update_range gap[] = {{0, 1, 0, 0, false}, {2, 1, 0, 0, false}};
     const ls_update_range some[] = {{0, 2, 0, 0, false}};
     o.ranges = gap, o.range_count = 2;
-    refused(t->optimizer(k, &o, &op), op, "1 elements from 2");
+    refused(t->optimizer(k, &o, &op), op, "1 elements that begins at element 2");
     o.ranges = some, o.range_count = 1;
     refused(t->optimizer(k, &o, &op), op, "end at element 2 of 3");
     o.kind = (ls_optimizer_kind)17;
@@ -210,7 +210,7 @@ static void refuses_images(ls_kernels *k)
     refused(t->weight_decay(k, &(ls_weight_decay_args){4, data, &endless, 1, &loss}, &op), op,
             "decay");
     refused(t->weight_decay(k, &(ls_weight_decay_args){4, data, &beyond, 1, &loss}, &op), op,
-            "4 elements from 1");
+            "4 elements that begins at element 1");
     refused(t->weight_decay(k, &(ls_weight_decay_args){4, data, NULL, 1, &loss}, &op), op,
             "ranges");
 }
@@ -413,7 +413,7 @@ static void test_opening(void **state)
     status = cuda->open(f->device, &kernels);
     assert_int_equal(ls_status_code(status), LS_CODE_USAGE);
     assert_non_null(strstr(ls_status_text(status),
-                           "kernels: cpu:0: the kernels of table cuda run on GPUs only"));
+                           "kernels: cpu:0: the kernel table 'cuda' works on GPUs only"));
     ls_status_free(status);
 }
 

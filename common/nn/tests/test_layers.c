@@ -237,7 +237,8 @@ static void refused_layers(void **state)
     refused(&f, "conv", (int[]){flat, -1}, -1,
             &(ls_layer_options){.units = 2, .window = {3, 3, 1, false}}, "must be an image");
     refused(&f, "conv", (int[]){image, -1}, -1,
-            &(ls_layer_options){.units = 2, .window = {5, 3, 1, false}}, "larger than the image");
+            &(ls_layer_options){.units = 2, .window = {5, 3, 1, false}},
+            "larger than the layer's input");
     refused(&f, "lrn", (int[]){flat, -1}, -1, &(ls_layer_options){.radius = 4, .alpha = 1},
             "must be an image");
     refused(&f, "lrn", (int[]){image, -1}, -1, &(ls_layer_options){.alpha = 1}, "radius");

@@ -165,7 +165,7 @@ static void refused_layers(void **state)
     refused(&f, "global_mean_pool", (int[]){flat, -1}, -1, NULL, "must be an image");
     refused(&f, "conv", (int[]){image, -1}, -1,
             &(ls_layer_options){.units = 3, .window = {2, 3, 1, true}, .centred = true},
-            "a window of odd size");
+            "a window of odd height");
     close_all(&f);
 }
 

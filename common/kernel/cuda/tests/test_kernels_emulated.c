@@ -140,7 +140,7 @@ static void test_candidates(void **state)
         {20, CUBLAS_STATUS_SUCCESS, 2, NULL},
         {21, CUBLAS_STATUS_SUCCESS, 1, NULL},
         {20, CUBLAS_STATUS_NOT_SUPPORTED, 3 + 2,
-         "cuBLASLt: 4x4x20: cuBLASLt has no algorithm for this product"},
+         "cuBLASLt: 4x4x20: cuBLASLt has no algorithm without split-K for this matrix product"},
         {20, CUBLAS_STATUS_ALLOC_FAILED, 1,
          "cuBLASLt: try a product: this function of cuBLASLt failed: CUBLAS_STATUS_"},
     };

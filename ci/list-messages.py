@@ -1,12 +1,9 @@
-#!/ usr / bin / env python3
-#SPDX - License - Identifier : MIT
-""
-    "Prints every refusal, failure and warning whole, as a user reads it, with file and line; fails if one has words that a
-    stranger does not understand.
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Prints every refusal, failure and warning whole, as a user reads it, with file and line; fails if one has words that a
+stranger does not understand.
 
-    list -
-    messages.py : the texts given to ls_fail,
-    to what logs or notes a sentence, and to functions that relay such a text;
+list-messages.py: the texts given to ls_fail, to what logs or notes a sentence, and to functions that relay such a text;
 sentences that are kept in a variable or returned, to be the reason of a failure; of shell scripts, what goes to
 stderr. What the program fills in stands in <>: the expression, or its literal alternatives.
 """
@@ -15,19 +12,18 @@ import os
 import re
 import sys
 
-#Words that need the code next to them, and words that a stranger reads twice.
+# Words that need the code next to them, and words that a stranger reads twice.
 UNCLEAR = re.compile(
     r"\b(is none|are none|of them|that of|those (?:of|that)|beside|which beside|fallen over|mends?|spoils?|let go|told"
     r"|gone|settled?|worsens?|in vain|lots|meets|has not|have not|lacks?|lacking|goes with|go together|concerns?"
     r"|(?:is|are) of|(?<!there )(?:is|are) no|it is not said|takes? no part|leave (?:it|that|them|the option) out"
     r"|leave --[a-z-]+ out|stands? (?:in|above|below|beside))\b(?! (?:been|yet|longer))|\bno more\b(?! than)")
-#Functions that print a text,                                                                      \
-    or make one to be printed : positions of the parts that are joined by ": ".
+# Functions that print a text, or make one to be printed: positions of the parts that are joined by ": ".
 ROOTS = {"ls_fail": [1, 2, 3], "ls_log_line": [2], "ls_log_stderr": [0], "ls_gate_wrong": [1], "note": [1],
          "set_error": [1]}
-#What stands before a text that is not a line on standard error.
+# What stands before a text that is not a line on standard error.
 FRAMES = {"ls_gate_wrong": "(reason of a failed row) ", "note": "(note of a row) "}
-#Texts that a variable keeps, or a function returns, to be a part of a message.
+# Texts that a variable keeps, or a function returns, to be a part of a message.
 KEPT = re.compile(r"\b(?:(why|reason|hint|remedy|note|problem)\s*=|return(?= [^;(]*\"[^;]* [^;]*;)"
                   r"|snprintf\(([\w.>-]*\b(?:why|reason|line|dead|heard|wrong))\b[^\"]*,)([^;={}]*\"[^;]*);")
 FUNCTION = re.compile(r"^(?!extern)[a-z][\w *]*?\b(\w+)\(", re.M)
@@ -88,8 +84,7 @@ def relays_of(text, known):
             used = [names.index(name) for name in strings if f"<{name}>" in parts.rsplit(": ", 1)[-1]]
             if used and head[1] not in ROOTS:
                 found[head[1]] = (names, parts, used)
-                FRAMES.update({
-    head[1] : FRAMES[call[1]]} if call[1] in FRAMES else {})
+                FRAMES.update({head[1]: FRAMES[call[1]]} if call[1] in FRAMES else {})
     return found
 
 
@@ -144,8 +139,7 @@ def main():
     texts = {path: read(path) for path in files if "/tests/" not in path}
     everywhere, unclear = dict(ROOTS), 0
     for text in texts.values():
-        everywhere.update({
-name: relay for name, relay in relays_of(text, ROOTS).items() if name.startswith("ls_")})
+        everywhere.update({name: relay for name, relay in relays_of(text, ROOTS).items() if name.startswith("ls_")})
     remedies = list(messages_of(texts["common/base/dynamic.c"], everywhere))
     for path, text in texts.items():
         if path.endswith(".sh"):

@@ -350,10 +350,10 @@ static void test_tokens_refused(void **state)
     refused(
         "{data: text, input: [8], layers: [embedding: {units: 4, tokens: 9}, dense: {units: 10, "
         "each_position: yes}, softmax_cross_entropy]}",
-        "1:", "a model of tokens");
+        "1:", "a model with an embedding");
     refused("{data: text, input: [8], layers: [embedding: {units: 4, tokens: 9}, dense: 9, "
             "softmax_cross_entropy]}",
-            "1:", "a model of tokens");
+            "1:", "a model with an embedding");
 }
 
 static void test_files_refused(void **state)

@@ -387,7 +387,7 @@ static void test_hostile(void **state)
     assert_refused("seed: [1, 2]\nrepeat: 4000\n", "p.yaml:2:9: `repeat:` makes 2 cases into 8000");
     assert_refused("cases: &a [{seed: 1}]\n", "p.yaml:1:");
     assert_refused("cases: [&a {seed: 1}, *a]\n", "p.yaml:1:");
-    assert_refused("cases: [{seed: 1}, *a]\n", "p.yaml:1:21: an alias");
+    assert_refused("cases: [{seed: 1}, *a]\n", "p.yaml:1:21: a YAML alias");
     assert_refused("defaults: {<<: *a}\n", "p.yaml:1:");
 }
 

@@ -180,7 +180,7 @@ static void neighbours_join(void **state)
         void *pieces[3];
         for (int i = 0; i < 3; i++)
             pieces[i] = take(pool, LS_MEMORY_WORKSPACE, 100); /* of 356: 128, 128 and 100 */
-        refused(pool, 1, "largest free piece 0");
+        refused(pool, 1, "largest free piece has 0");
         for (int i = 0; i < 3; i++)
             assert_true(ls_pool_release(pool, pieces[orders[o][i]]));
         assert_ptr_equal(take(pool, LS_MEMORY_WORKSPACE, 356), pieces[0]);

@@ -197,7 +197,7 @@ static void refuses_images(ls_kernels *k)
                 k,
                 &(ls_gather_crops_args){1, 1, 4, 5, bytes, indices, true, 1, 0, &state, data, 0, 1},
                 &op),
-            op, "a crop of 5 does not fit");
+            op, "a crop with sides of 5 pixels does not fit");
     refused(t->gather_crops(
                 k,
                 &(ls_gather_crops_args){1, 1, 4, 4, bytes, indices, true, 1, 0, NULL, data, 0, 1},

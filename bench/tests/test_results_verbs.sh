@@ -65,7 +65,7 @@ expect "it is named" one_line "broken.jsonl: line 4: this line has no id"
 lockstep results list --results broken.db
 expect "and none of the others is taken" one_line "no rows"
 lockstep results import . --results some.db
-expect "a folder is one" one_line "import: .: is a folder"
+expect "a folder is one" one_line "import: .: this is a folder"
 lockstep results import nothing.jsonl --results some.db
 expect "a file that is not there: status 3" [ "$code" -eq 3 ]
 lockstep results import some.db --results some.db

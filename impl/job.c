@@ -18,10 +18,9 @@ int ls_job_process(const ls_job *job)
 ls_mesh ls_mesh_of(ls_mesh mesh, int devices)
 {
     int others = 1;
-    for (int a = 0; a < LS_AXES; a++) {
-        mesh.size[a] = mesh.size[a] > 1 ? mesh.size[a] : 1;
-        others *= a == (int)mesh.rest ? 1 : mesh.size[a];
-    }
+    mesh.size[mesh.rest] = 1;
+    for (int a = 0; a < LS_AXES; a++)
+        others *= mesh.size[a] = ls_parts_of(mesh.size[a]);
     mesh.size[mesh.rest] = devices / others;
     mesh.replicas = mesh.size[LS_GROUP] * mesh.size[LS_MEMBER];
     mesh.places = mesh.size[LS_STAGE] * mesh.size[LS_SLICE] * mesh.size[LS_POSITION];
@@ -51,9 +50,7 @@ int ls_job_stages(const ls_job *job)
 
 int ls_job_splits(const ls_job *job)
 {
-    if (job->exact.on)
-        return job->exact.splits > 1 ? job->exact.splits : 1;
-    return ls_job_mesh(job).size[LS_SLICE];
+    return job->exact.on ? ls_parts_of(job->exact.splits) : ls_job_mesh(job).size[LS_SLICE];
 }
 
 int ls_job_member(const ls_job *job, size_t index)
@@ -63,9 +60,8 @@ int ls_job_member(const ls_job *job, size_t index)
 
 int ls_job_pieces(const ls_job *job)
 {
-    const int pieces =
-        job->division.microbatches ? job->division.microbatches : job->accumulation.pieces;
-    return pieces > 1 ? pieces : 1;
+    const int microbatches = job->division.microbatches;
+    return ls_parts_of(microbatches ? microbatches : job->accumulation.pieces);
 }
 
 int ls_job_parts(const ls_job *job)
@@ -76,9 +72,11 @@ int ls_job_parts(const ls_job *job)
 
 size_t ls_job_block(const ls_job *job)
 {
-    if (job->update.clip > 0 && !job->exchange.wire && ls_job_fragments(job) == 1)
-        return LS_SQUARE_BLOCK;
-    return job->exchange.wire == LS_WIRE_INT8 ? LS_WIRE_ROW : 0;
+    const ls_wire_form wire = job->exchange.wire;
+    const bool clips = job->update.clip > 0;
+    if (wire)
+        return wire == LS_WIRE_INT8 ? LS_WIRE_ROW : 0;
+    return clips && ls_job_fragments(job) == 1 ? LS_SQUARE_BLOCK : 0;
 }
 
 uint64_t ls_job_steps_per_epoch(const ls_job *job)
@@ -89,7 +87,7 @@ uint64_t ls_job_steps_per_epoch(const ls_job *job)
 
 uint64_t ls_job_samples(const ls_job *job, uint64_t steps)
 {
-    if (!job->sampling.epochs)
+    if (!ls_job_tail(job)) /* all batches are full */
         return steps * (uint64_t)job->batch;
     const uint64_t per_epoch = ls_job_steps_per_epoch(job);
     return steps / per_epoch * job->data->train.samples + steps % per_epoch * (uint64_t)job->batch;

@@ -161,10 +161,16 @@ int ls_job_replicas(const ls_job *job);
 /** Whether step number `step`, from 0, has an epoch's smaller, remainder batch. */
 bool ls_job_is_tail(const ls_job *job, uint64_t step);
 
+/** A number of parts, of which 0 stands for 1. */
+static inline int ls_parts_of(int number)
+{
+    return number > 1 ? number : 1;
+}
+
 /** Number of fragments of the parameters, at least 1. */
 static inline int ls_job_fragments(const ls_job *job)
 {
-    return job->update.fragments > 1 ? job->update.fragments : 1;
+    return ls_parts_of(job->update.fragments);
 }
 
 /** The fragment that is exchanged behind step number `step`, from 0; -1 if there is none. With step
@@ -187,13 +193,7 @@ int ls_job_stages(const ls_job *job);
 /** Parts of a stage. */
 static inline int ls_job_chunks(const ls_job *job)
 {
-    return job->division.chunks > 1 ? job->division.chunks : 1;
-}
-
-/** Whether a replica is divided over several devices, places. */
-static inline bool ls_job_divides(const ls_job *job)
-{
-    return job->mesh.rest != LS_MEMBER;
+    return ls_parts_of(job->division.chunks);
 }
 
 /** Whether layers are split over each replica's devices, if it has several. */

@@ -11,14 +11,6 @@ static const void *const strategies[] = {
 };
 const ls_registry ls_strategies = {"strategy", strategies};
 
-const ls_declared_option *ls_strategy_option(const ls_strategy *strategy, const char *name)
-{
-    const ls_declared_option *const *option = strategy->options;
-    while (option && *option && strcmp((*option)->name, name) != 0)
-        option++;
-    return option ? *option : NULL;
-}
-
 bool ls_strategy_has(const ls_strategy *strategy, const ls_declared_values *values, int ranks,
                      const ls_declared_option *option)
 {
@@ -102,8 +94,8 @@ void ls_strategy_resolve(const ls_strategy *strategy, ls_job *job, int ranks)
         (ls_wire_form)ls_declared_number(&job->options, &ls_option_gradient_wire);
     const int64_t exchange = ls_declared_number(&job->options, &ls_option_accumulation_exchange);
     const bool staged = job->division.microbatches; /* its options of pieces do not apply */
-    job->accumulation.each = exchange == LS_EXCHANGE_AUTO || staged ? job->gradients.windows > 0
-                                                                    : exchange == LS_EXCHANGE_EACH;
-    job->accumulation.breadth = ls_declared_number(&job->options, &ls_option_zero_accumulation) &&
-                                job->gradients.windows && !staged;
+    const bool windows = job->gradients.windows, chosen = exchange != LS_EXCHANGE_AUTO && !staged;
+    job->accumulation.each = chosen ? exchange == LS_EXCHANGE_EACH : windows;
+    job->accumulation.breadth =
+        windows && !staged && ls_declared_number(&job->options, &ls_option_zero_accumulation);
 }

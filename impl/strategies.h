@@ -53,6 +53,9 @@ ls_status ls_sum_in_order(const ls_job *job, const bool *has, int count, ls_sum_
  * passes the next one in stages 2 and 3 (zero.c). */
 ls_status ls_zero_check_divided(const ls_outline *outline);
 
+/** Every replica's passes and update by its own gradient, if it has samples (independent.c). */
+void ls_train_alone(ls_step *step);
+
 /** Passes of a divided replica, piece by piece: forward over all nodes, and back
  * (model_parallel.c). */
 void ls_pass_nodes(ls_step *step, int replica);

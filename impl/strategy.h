@@ -328,9 +328,6 @@ ls_status ls_strategy_check(const ls_strategy *strategy, const ls_outline *outli
 bool ls_strategy_has(const ls_strategy *strategy, const ls_declared_values *values, int ranks,
                      const ls_declared_option *option);
 
-/** Its declared option of this name; NULL if it declares none. */
-const ls_declared_option *ls_strategy_option(const ls_strategy *strategy, const char *name);
-
 extern const ls_registry ls_strategies; /**< of ls_strategy */
 
 /** LS_CODE_USAGE with the valid names where there is none of this name. */

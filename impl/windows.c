@@ -143,7 +143,7 @@ static void lay_out_alone(ls_windows *w)
 ls_status ls_windows_open(const ls_graph *graph, const ls_repeat *repeats,
                           const ls_buckets *buckets, int count, bool keeps, ls_windows *out)
 {
-    size_t *sizes;
+    ls_auto size_t *sizes = NULL;
     *out = (ls_windows){.graph = graph, .repeats = repeats, .buckets = buckets, .count = count};
     for (size_t b = 0; b < buckets->count; b++)
         out->owned += buckets->items[b].count;
@@ -159,7 +159,6 @@ ls_status ls_windows_open(const ls_graph *graph, const ls_repeat *repeats,
     out->count = out->count < out->turns ? out->count : out->turns;
     lay_out(out, sizes);
     lay_out_alone(out);
-    free(sizes);
     return LS_OK;
 }
 
@@ -261,37 +260,29 @@ int ls_windows_ahead(const ls_windows *w, int unit)
 static ls_status need_of(const ls_job *job, const ls_graph_part *part, int *least)
 {
     const ls_graph *graph = part ? part->graph : job->model->graph;
-    ls_buckets buckets = {0};
-    ls_windows windows = {0};
-    ls_repeat *repeats;
+    ls_closing(ls_buckets_close) ls_buckets buckets = {0};
+    ls_closing(ls_windows_close) ls_windows windows = {0};
+    ls_auto ls_repeat *repeats = NULL;
     LS_TRY(ls_repeats_open(graph, NULL, 1, job->drops, false, &repeats));
-    ls_status status =
-        ls_buckets_open(graph, part ? part->owned : graph->variables.elements,
-                        (ls_bucketing){job->exchange.bucket_bytes, .chunks = part}, &buckets);
-    if (!status)
-        status = ls_windows_open(graph, repeats, &buckets, 1, true, &windows);
+    LS_TRY(ls_buckets_open(graph, part ? part->owned : graph->variables.elements,
+                           (ls_bucketing){job->exchange.bucket_bytes, .chunks = part}, &buckets));
+    LS_TRY(ls_windows_open(graph, repeats, &buckets, 1, true, &windows));
     *least = windows.count > *least ? windows.count : *least;
-    ls_windows_close(&windows);
-    ls_buckets_close(&buckets);
-    free(repeats);
-    return status;
+    return LS_OK;
 }
 
 ls_status ls_windows_check(const ls_job *job)
 {
-    ls_graph_part split;
-    ls_graph_parts parts;
+    ls_closing(ls_graph_part_close) ls_graph_part split = {0};
+    ls_closing(ls_graph_parts_close) ls_graph_parts parts = {0};
     int least = 1;
     if (!job->division.windows_given)
         return LS_OK;
-    ls_status status = ls_divide(job, &split, &parts);
-    for (int p = 0; p < ls_graph_parts_places(&parts) && !status; p++)
-        status = need_of(job, ls_graph_parts_at(&parts, p), &least);
-    if (!status && !parts.count)
-        status = need_of(job, split.graph ? &split : NULL, &least);
-    ls_graph_parts_close(&parts);
-    ls_graph_part_close(&split);
-    LS_TRY(status);
+    LS_TRY(ls_divide(job, &split, &parts));
+    for (int p = 0; p < ls_graph_parts_places(&parts); p++)
+        LS_TRY(need_of(job, ls_graph_parts_at(&parts, p), &least));
+    if (!parts.count)
+        LS_TRY(need_of(job, split.graph ? &split : NULL, &least));
     return job->parameters.windows >= least
                ? LS_OK
                : ls_fail(LS_CODE_USAGE, "option", "--zero-windows",

@@ -131,16 +131,17 @@ static ls_status open_parts(oracle *me)
                               order, &me->split));
         me->split.graph->slices.rounded = true;
     }
-    const ls_replica_options options = {.job = job,
-                                        .device = job->devices[0],
-                                        .rows = job->batch,
-                                        .sums = 1,
-                                        .part = me->split.graph ? &me->split : NULL};
+    const ls_replica like = {.job = job,
+                             .device = job->devices[0],
+                             .part = me->split.graph ? &me->split : NULL,
+                             .updates = true,
+                             .data.rows = job->batch,
+                             .loss.sums = 1};
     if (me->judged_job->mesh.rest == LS_POSITION) {
         LS_TRY(ls_oracle_places_open(ls_job_places(me->judged_job), job, &me->places));
         me->replica = ls_oracle_place(me->places, 0);
     } else {
-        LS_TRY(ls_replica_open(&options, &me->replica));
+        LS_TRY(ls_replica_open(&like, &me->replica));
     }
     LS_TRY(open_slices(me, LS_FULL));
     LS_TRY(open_slices(me, LS_TAIL));

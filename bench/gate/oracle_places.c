@@ -18,14 +18,15 @@ static ls_status open_replicas(ls_oracle_places *me, const ls_job *job)
 {
     LS_TRY(ls_allocate("oracle", &me->replicas, (size_t)me->parts.count, sizeof *me->replicas));
     for (int j = 0; j < me->parts.count; j++) {
-        const ls_replica_options options = {.job = job,
-                                            .device = job->devices[0],
-                                            .rows = job->batch,
-                                            .sums = 1,
-                                            .part = &me->parts.parts[j],
-                                            .no_optimizer = j > 0,
-                                            .variables_of = j ? me->replicas[0] : NULL};
-        LS_TRY(ls_replica_open(&options, &me->replicas[j]));
+        const ls_replica like = {.job = job,
+                                 .device = job->devices[0],
+                                 .part = &me->parts.parts[j],
+                                 .updates = j == 0,
+                                 .parameters = j ? me->replicas[0]->parameters : NULL,
+                                 .state = j ? me->replicas[0]->state : NULL,
+                                 .data.rows = job->batch,
+                                 .loss.sums = 1};
+        LS_TRY(ls_replica_open(&like, &me->replicas[j]));
     }
     return LS_OK;
 }

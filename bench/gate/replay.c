@@ -110,9 +110,13 @@ static ls_status open_parts(replay *me)
 {
     const ls_job *job = me->base.job;
     const size_t n = (size_t)me->count;
-    const ls_replica_options options = {
-        .job = job, .device = job->devices[0], .rows = job->batch, .sums = 1, .owns = me->of->owns};
-    LS_TRY(ls_replica_open(&options, &me->replica));
+    const ls_replica like = {.job = job,
+                             .device = job->devices[0],
+                             .updates = true,
+                             .updated.owns = me->of->owns,
+                             .data.rows = job->batch,
+                             .loss.sums = 1};
+    LS_TRY(ls_replica_open(&like, &me->replica));
     me->elements = me->replica->elements;
     LS_TRY(open_slices(me, LS_FULL));
     LS_TRY(open_slices(me, LS_TAIL));

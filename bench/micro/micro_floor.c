@@ -35,9 +35,9 @@ static ls_status time_gather(ls_micro *m, ls_data *data, ls_micro_figure *figure
                         .records = 1};
     ls_replica *replica;
     ls_net *net;
-    const ls_replica_options replica_options = {
-        .job = &job, .device = m->device, .rows = m->batch, .sums = 1};
-    LS_TRY(ls_replica_open(&replica_options, &replica));
+    const ls_replica like = {
+        .job = &job, .device = m->device, .updates = true, .data.rows = m->batch, .loss.sums = 1};
+    LS_TRY(ls_replica_open(&like, &replica));
     const ls_net_options options = {.graph = m->model->graph,
                                     .kernels = replica->kernels,
                                     .rows = m->batch,

@@ -99,7 +99,9 @@ static ls_status open_shards(replay *me)
     LS_TRY(ls_allocate("replay", &me->clocks, servers * workers, sizeof *me->clocks));
     for (size_t s = 0; s < servers; s++) {
         ls_ps_shard *shard = &me->shards[s];
-        LS_TRY(ls_ps_log_open(2 * me->steps * workers, &me->logs[s]));
+        me->logs[s].capacity = 2 * me->steps * workers;
+        LS_TRY(ls_allocate("replay", &me->logs[s].events, me->logs[s].capacity,
+                           sizeof *me->logs[s].events));
         LS_TRY(ls_ps_shard_open(&me->job, &me->layout, (int)s, me->device, shard));
         LS_TRY(ls_ps_shard_apply(shard, &me->apply[s]));
         LS_TRY(ls_replicas_load(&shard->replica, 1, &me->plan.initial));
@@ -110,13 +112,11 @@ static ls_status open_shards(replay *me)
 
 static ls_status open_workers(replay *me)
 {
-    const ls_replica_options workplace = {.job = &me->job,
-                                          .device = me->device,
-                                          .number = -2, /* no worker: no planted fault */
-                                          .rows = me->job.batch,
-                                          .sums = 1,
-                                          .no_optimizer = true,
-                                          .decay_loss = LS_DECAY_HERE};
+    const ls_replica workplace = {.job = &me->job,
+                                  .device = me->device,
+                                  .number = -2, /* no worker: no planted fault */
+                                  .data.rows = me->job.batch,
+                                  .loss = {.sums = 1, .decays = LS_DECAY_HERE}};
     LS_TRY(ls_replica_open(&workplace, &me->replica));
     LS_TRY(ls_replica_clip_all(me->replica, LS_DECAY_TO_ADD, &me->clip));
     LS_TRY(open_slices(me, LS_FULL));
@@ -162,7 +162,7 @@ static void close_replay(replay *me)
     ls_replica_close(me->replica);
     for (int s = 0; me->shards && s < me->layout.servers; s++) {
         ls_op_list_clear(&me->apply[s]);
-        ls_ps_log_close(&me->logs[s]);
+        free(me->logs[s].events);
         ls_ps_shard_close(&me->shards[s]);
     }
     for (int w = 0; me->copies && w < me->layout.workers; w++) {
@@ -270,9 +270,9 @@ static ls_status take_gradient(replay *me, int server, int worker, bool add)
         LS_TRY(compute(me, worker));
     for (size_t i = 0; i < me->layout.range_count; i++) {
         const ls_ps_range *range = &me->layout.ranges[i];
-        const float *from = c->gradient + range->first;
+        const float *from = c->gradient + range->range.first;
         float *to = me->shard + range->at;
-        for (size_t k = 0; range->server == server && k < range->count; k++)
+        for (size_t k = 0; range->server == server && k < range->range.count; k++)
             to[k] = add ? to[k] + from[k] : from[k];
     }
     return LS_OK;

@@ -78,15 +78,12 @@ static ls_status open_session(const ls_workplace *workplace, const ls_plan_of_ca
     ls_status status = open_devices(workplace, plan, how, out);
     if (how->judge) {
         /* one device, the whole model */
-        out->job.faults.flip_replica = -1;  /* only the candidate has planted faults */
-        out->job.division.microbatches = 0; /* to a judge, micro-batches and pieces are slices */
+        out->job.faults.flip_replica = -1;        /* only the candidate has planted faults */
+        out->job.division = (ls_job_division){0}; /* micro-batches and pieces are slices to it */
         out->job.accumulation = (ls_accumulation){0};
         out->job.drops = LS_REPEAT_NONE;
-        out->job.division.place = NULL;
-        out->job.division.chunks = 0;
         out->job.mesh = (ls_mesh){0};
         out->job.parameters = out->job.gradients = out->job.state = (ls_spread){0};
-        out->job.division.sequence = false;
         out->job.ps = (ls_ps_options){0};
         out->job.ranks.comm = NULL;
     }

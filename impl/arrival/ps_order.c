@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Logs and histograms of served requests; see ps_order.h. */
-#include "common/base/grow.h"
 #include "impl/arrival/ps_order.h"
-
-#include <stdlib.h>
 
 void ls_ps_histogram_note(ls_ps_histogram *h, uint64_t value)
 {
@@ -20,18 +17,6 @@ void ls_ps_histogram_join(ls_ps_histogram *sum, const ls_ps_histogram *more)
     sum->count += more->count;
     sum->sum += more->sum;
     sum->max = more->max > sum->max ? more->max : sum->max;
-}
-
-ls_status ls_ps_log_open(size_t capacity, ls_ps_log *out)
-{
-    *out = (ls_ps_log){.capacity = capacity};
-    return ls_allocate("ps", &out->events, capacity, sizeof *out->events);
-}
-
-void ls_ps_log_close(ls_ps_log *log)
-{
-    free(log->events);
-    *log = (ls_ps_log){0};
 }
 
 void ls_ps_log_note(ls_ps_log *log, int worker, ls_ps_kind kind)

@@ -44,10 +44,8 @@ typedef struct ls_ps_event {
 
 /** One server's events; `lost` counts events that exceed `capacity`. */
 typedef struct ls_ps_log {
-    ls_ps_event *events;
+    ls_ps_event *events; /**< [capacity] */
     size_t count, capacity, lost;
 } ls_ps_log;
 
-ls_status ls_ps_log_open(size_t capacity, ls_ps_log *out);
-void ls_ps_log_close(ls_ps_log *log);
 void ls_ps_log_note(ls_ps_log *log, int worker, ls_ps_kind kind);

@@ -4,14 +4,10 @@
 #include "common/base/whole_file.h"
 #include "impl/arrival/ps_report.h"
 
-#include "impl/step/run/run.h"
 #include "impl/ps/served.h"
+#include "impl/step/run/run.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-enum { TAG = 0x706c };
 
 static uint64_t steps_of(const ls_run *run)
 {
@@ -28,21 +24,20 @@ static void join(ls_ps_report *sum, const ls_ps_report *more)
 
 ls_status ls_ps_report_collect(const ls_run *run, ls_ps_report *out)
 {
-    const ls_served *me = ls_step_run_of(run)->resources.served;
-    ls_comm *comm = run->job->ranks.comm;
     const size_t processes = (size_t)ls_job_processes(run->job);
-    ls_ps_report report = {0}, *all;
+    const ls_served_server *servers = ls_step_run_of(run)->resources.served->servers;
+    const ls_ps_layout *l = &ls_step_run_of(run)->plan.placed;
+    ls_ps_report own = {0};
+    ls_auto ls_ps_report *all = NULL;
     ls_status status = ls_allocate("ps", &all, processes, sizeof *all);
-    for (int k = 0; k < me->layout->servers; k++)
-        join(&report, &me->servers[k].serving.now.seen);
-    status = ls_comm_bring(comm, status, &report, sizeof report, all);
+    for (int k = 0; k < l->servers; k++)
+        join(&own, &servers[k].serving.now.seen);
     *out = (ls_ps_report){0};
-    for (size_t p = 0; p < processes && !status; p++)
+    LS_TRY(ls_comm_bring(run->job->ranks.comm, status, &own, sizeof own, all));
+    for (size_t p = 0; p < processes; p++)
         join(out, &all[p]);
-    free(all);
     if (!ls_ps_by_arrival(&run->job->ps)) {
         /* each shard's gradients of a step are applied together, without lead or staleness */
-        const ls_ps_layout *l = &ls_step_run_of(run)->plan.placed;
         uint64_t shards = 0;
         for (int s = 0; s < l->servers; s++)
             shards += l->elements[s] > 0;
@@ -50,7 +45,7 @@ ls_status ls_ps_report_collect(const ls_run *run, ls_ps_report *out)
         out->lead.bins[0] = out->lead.count = gradients;
         out->staleness = out->lead;
     }
-    return status;
+    return LS_OK;
 }
 
 static double busy_share(const ls_time_profile *times)
@@ -64,19 +59,20 @@ static double busy_share(const ls_time_profile *times)
 
 bool ls_ps_report_server(const ls_run *run, size_t index, ls_ps_server *out)
 {
-    const ls_served *me = ls_step_run_of(run)->resources.served;
+    const ls_step_run *me = ls_step_run_of(run);
+    const ls_served_server *servers = me->resources.served->servers;
     int k = 0;
-    while (k < me->layout->servers && (!me->servers[k].shard.replica || index-- > 0))
+    while (k < me->plan.placed.servers && (!servers[k].shard.replica || index-- > 0))
         k++;
-    if (k == me->layout->servers)
+    if (k == me->plan.placed.servers)
         return false;
-    const ls_replica *shard = me->servers[k].shard.replica;
-    const int member = me->layout->workers + k;
-    const ls_comm *comm = ls_step_run_of(run)->resources.ends[LS_MESSAGES].items[member].comm;
+    const ls_replica *shard = servers[k].shard.replica;
+    const int member = me->plan.placed.workers + k;
+    const ls_comm *comm = me->resources.ends[LS_MESSAGES].items[member].comm;
     *out = (ls_ps_server){.device = ls_device_describe(shard->device)->text,
                           .bytes = shard->elements * sizeof(float),
-                          .received = me->servers[k].received,
-                          .busy = busy_share(&ls_step_run_of(run)->queues[member].times)};
+                          .received = servers[k].received,
+                          .busy = busy_share(&me->queues[member].times)};
     if (!ls_comm_is_joint(comm)) {
         const ls_received now = ls_comm_received(comm);
         out->received.bytes += now.bytes;
@@ -86,100 +82,78 @@ bool ls_ps_report_server(const ls_run *run, size_t index, ls_ps_server *out)
     return true;
 }
 
-/* ---- The record -------------------------------------------------------------------------------
- */
+/* ---- The record ------------------------------------------------------------------------------ */
 
-/* Size of a server's log. */
-typedef struct log_size {
+/* How much a server logged; zero in other processes than its own. */
+typedef struct logged {
     uint64_t count, lost;
-} log_size;
+} logged;
 
-/* All that servers logged, as text. */
+/* What all servers logged. */
 typedef struct record {
-    char *text;
-    size_t size;
-    FILE *stream;
+    const logged *logs;        /* [processes, servers] */
+    const ls_ps_event *events; /* [processes, most] of each process's servers in order */
+    size_t processes, servers, most;
 } record;
+
+/* What server `s` logged, if it is in process `p`. */
+static void put_log(FILE *stream, const record *r, size_t s, size_t p)
+{
+    static const char *const kinds[] = {[LS_PS_PULL] = "pull",
+                                        [LS_PS_PUSH] = "push",
+                                        [LS_PS_EMPTY] = "empty",
+                                        [LS_PS_DROP] = "drop"};
+    const logged *logs = r->logs + p * r->servers;
+    const ls_ps_event *event = r->events + p * r->most;
+    for (size_t k = 0; k < s; k++)
+        event += logs[k].count;
+    for (const ls_ps_event *end = event + logs[s].count; event < end; event++)
+        fprintf(stream, "%zu %s %u\n", s, kinds[event->kind], event->worker);
+    if (logs[s].lost)
+        fprintf(stream, "%zu lost %llu\n", s, (unsigned long long)logs[s].lost);
+}
 
 static ls_status put_record(FILE *stream, void *context)
 {
     const record *r = context;
-    fwrite(r->text, 1, r->size, stream);
+    fprintf(stream, "lockstep ps order 1\n");
+    for (size_t s = 0; s < r->servers; s++)
+        for (size_t p = 0; p < r->processes; p++)
+            put_log(stream, r, s, p);
     return LS_OK;
-}
-
-/* Server k is in process k, or all are in one process. Process 0 allocates memory before any
- * process sends: a message not received would later be received as another. */
-static ls_status write_logs(const ls_served *me, FILE *file, ls_comm *comm, const log_size *sizes,
-                            ls_ps_event *room)
-{
-    for (int s = 0; s < me->layout->servers; s++) {
-        const bool is_local = me->servers[s].shard.replica;
-        const ls_ps_event *events = is_local ? me->servers[s].serving.log.events : room;
-        const size_t bytes = sizes[s].count * sizeof *room;
-        if (is_local && comm && s)
-            LS_TRY(comm->backend->send(comm, 0, TAG, events, bytes));
-        if (!file)
-            continue;
-        if (!is_local)
-            LS_TRY(comm->backend->receive(comm, s, TAG, room, bytes));
-        static const char *const kinds[] = {[LS_PS_PULL] = "pull",
-                                            [LS_PS_PUSH] = "push",
-                                            [LS_PS_EMPTY] = "empty",
-                                            [LS_PS_DROP] = "drop"};
-        for (size_t i = 0; i < sizes[s].count; i++)
-            fprintf(file, "%d %s %u\n", s, kinds[events[i].kind], events[i].worker);
-        if (sizes[s].lost)
-            fprintf(file, "%d lost %llu\n", s, (unsigned long long)sizes[s].lost);
-    }
-    return LS_OK;
-}
-
-static ls_status write_record(const ls_served *me, ls_comm *comm, const log_size *sizes, record *r)
-{
-    const int servers = me->layout->servers;
-    ls_ps_event *room = NULL;
-    uint64_t most = 0;
-    for (int s = 0; s < servers; s++)
-        most = sizes[s].count > most ? sizes[s].count : most;
-    ls_status status = LS_OK;
-    if (!comm || comm->rank == 0) {
-        status = ls_allocate("ps", &room, most, sizeof *room);
-        r->stream = open_memstream(&r->text, &r->size);
-        if (!status && !r->stream)
-            status = ls_fail_memory("ps", 0);
-    }
-    status = ls_comm_agree(comm, status);
-    if (!status && r->stream)
-        fprintf(r->stream, "lockstep ps order 1\n");
-    if (!status)
-        status = write_logs(me, r->stream, comm, sizes, room);
-    free(room);
-    if (r->stream && fclose(r->stream) && !status)
-        status = ls_fail_memory("ps", r->size);
-    return status;
 }
 
 ls_status ls_ps_record(const ls_run *run, const char *path, ls_status *unsaved)
 {
-    const ls_served *me = ls_step_run_of(run)->resources.served;
+    const ls_served_server *servers = ls_step_run_of(run)->resources.served->servers;
+    const size_t n = (size_t)ls_step_run_of(run)->plan.placed.servers;
+    record r = {.processes = (size_t)ls_job_processes(run->job), .servers = n};
     ls_comm *comm = run->job->ranks.comm;
-    const size_t n = (size_t)me->layout->servers, processes = (size_t)ls_job_processes(run->job);
-    log_size *own_logs;
-    record r = {0};
-    ls_status status = ls_allocate("ps", &own_logs, n * (1 + processes), sizeof *own_logs);
-    log_size *all = own_logs ? own_logs + n : NULL;
+    ls_auto logged *own_logs = NULL;
+    ls_auto ls_ps_event *own_events = NULL, *events = NULL;
+    ls_status status = ls_allocate("ps", &own_logs, n * (1 + r.processes), sizeof *own_logs);
+    logged *all = own_logs ? own_logs + n : NULL;
     for (size_t s = 0; s < n && !status; s++)
-        own_logs[s] = (log_size){me->servers[s].serving.log.count, me->servers[s].serving.log.lost};
-    status = ls_comm_bring(comm, status, own_logs, n * sizeof *own_logs, all);
-    for (size_t s = 0; s < n && !status; s++)
-        own_logs[s] = all[(comm ? s : 0) * n + s];
+        own_logs[s] = (logged){servers[s].serving.log.count, servers[s].serving.log.lost};
+    LS_TRY(ls_comm_bring(comm, status, own_logs, n * sizeof *own_logs, all));
+    for (size_t p = 0; p < r.processes; p++) {
+        size_t count = 0;
+        for (size_t s = 0; s < n; s++)
+            count += all[p * n + s].count;
+        r.most = count > r.most ? count : r.most;
+    }
+    status = ls_allocate("ps", &own_events, r.most, sizeof *own_events);
     if (!status)
-        status = ls_comm_agree(comm, write_record(me, comm, own_logs, &r));
-    if (!status)
-        *unsaved = ls_comm_agree(
-            comm, r.text ? ls_whole_file("option --ps-record", path, put_record, &r) : LS_OK);
-    free(r.text);
-    free(own_logs);
-    return status;
+        status = ls_allocate("ps", &events, r.processes * r.most, sizeof *events);
+    for (size_t s = 0, at = 0; s < n && !status; at += own_logs[s++].count)
+        if (own_logs[s].count)
+            memcpy(own_events + at, servers[s].serving.log.events,
+                   own_logs[s].count * sizeof *events);
+    LS_TRY(ls_comm_bring(comm, status, own_events, r.most * sizeof *events, events));
+    r.logs = all;
+    r.events = events;
+    const bool writes = ls_job_process(run->job) == 0;
+    *unsaved = ls_comm_agree(
+        comm, writes ? ls_whole_file("option --ps-record", path, put_record, &r) : LS_OK);
+    return LS_OK;
 }

@@ -5,8 +5,8 @@
  * that took part. With asynchronous servers and n workers, a step is n successive gradients.
  */
 #include "common/base/grow.h"
-#include "impl/arrival/arrival.h"
 #include "impl/ps/served.h"
+#include "impl/step/run/run.h"
 
 #include <stdlib.h>
 
@@ -54,7 +54,7 @@ static ls_status read_worker(ls_reading *r, int m, uint64_t k, double end_ns, do
     figures[LOSS] = r->records[k].loss;
     figures[DECAY] = replica->loss.decay ? further[replica->loss.sums - 1] : 0;
     figures[TOOK] =
-        r->run->resources.served->clients[m].took[(r->first + k) % replica->job->records];
+        r->run->resources.served->clients[m]->took[(r->first + k) % replica->job->records];
     return LS_OK;
 }
 
@@ -115,7 +115,7 @@ static size_t list_gradients(const ls_reading *r, gradient *out, ls_step_record 
 static ls_status add_up_alone(const ls_reading *r, ls_step_record *out)
 {
     const int workers = r->run->plan.placed.workers;
-    gradient *all;
+    ls_auto gradient *all = NULL;
     LS_TRY(ls_allocate("records", &all, r->count * (size_t)workers, sizeof *all));
     qsort(all, list_gradients(r, all, out), sizeof *all, ends_before);
     const gradient *next = all;
@@ -132,7 +132,6 @@ static ls_status add_up_alone(const ls_reading *r, ls_step_record *out)
         out[k].end_ns = r->mark_ns + (uint64_t)(end[-1].end_ns > 0 ? end[-1].end_ns : 0);
         out[k].loss = (samples ? sum / (double)samples : sum) + out[k].loss;
     }
-    free(all);
     return LS_OK;
 }
 
@@ -142,18 +141,17 @@ ls_status ls_arrival_records(ls_run *run, uint64_t first, uint64_t count, ls_ste
     const ls_job *job = run->job;
     const ls_step_run *me = ls_step_run_of(run);
     const size_t workers = job->ranks.comm ? 1 : (size_t)me->plan.placed.workers; /* of a process */
-    ls_reading r = {.run = me,
-                    .first = first,
-                    .count = count,
-                    .width = WORKERS + workers * NUMBERS,
-                    .ends = ends,
-                    .read = read_worker};
-    ls_status status = ls_reading_open(&r);
+    ls_closing(ls_reading_close) ls_reading r = {.run = me,
+                                                 .first = first,
+                                                 .count = count,
+                                                 .width = WORKERS + workers * NUMBERS,
+                                                 .ends = ends,
+                                                 .read = read_worker};
+    LS_TRY(ls_reading_open(&r));
     *mark_ns = r.mark_ns;
-    if (!status && !job->ps.backups)
-        status = add_up_alone(&r, out);
-    for (uint64_t k = 0; k < count && !status && job->ps.backups; k++)
+    if (!job->ps.backups)
+        return add_up_alone(&r, out);
+    for (uint64_t k = 0; k < count; k++)
         add_up_taken(&r, k, &out[k]);
-    ls_reading_close(&r);
-    return status;
+    return LS_OK;
 }

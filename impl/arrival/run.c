@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Runs with parameter servers: requests, and what differs from other runs; see arrival.h. */
-#include "impl/arrival/arrival.h"
-
+/*
+ * Runs with parameter servers: the functions of a run that differ from other runs'
+ * (ls_run_of_steps). Servers may serve requests as they arrive (serve.h); then steps end, and have
+ * losses, in their own way.
+ */
 #include "common/base/grow.h"
 #include "impl/carried.h"
 #include "impl/ps/served.h"
+#include "impl/step/run/run.h"
 
 #include <stdlib.h>
 
@@ -15,10 +18,14 @@ static ls_status open_requests_of(ls_resources *r, int m, ls_comm *control)
     const ls_job *job = r->plan->job;
     ls_served *served = r->served;
     if (m < r->plan->placed.workers) {
-        ls_ps_client *client = &served->clients[m];
-        *client = (ls_ps_client){
-            .control = control, .job = job, .state = r->members[m].replica->state, .number = m};
-        return ls_allocate("step", &client->took, job->records, sizeof *client->took);
+        ls_ps_client *client;
+        LS_TRY(ls_allocate("step", &client, 1, sizeof *client + job->records * sizeof(bool)));
+        served->clients[m] = client;
+        client->control = control;
+        client->job = job;
+        client->state = r->members[m].replica->state;
+        client->number = m;
+        return LS_OK;
     }
     ls_served_server *server = &served->servers[m - r->plan->placed.workers];
     ls_replica *replica = server->shard.replica;
@@ -52,25 +59,18 @@ ls_status ls_served_open_requests(ls_resources *r)
 
 void ls_served_close_requests(ls_resources *r)
 {
-    for (int k = 0; r->served && r->served->servers && k < r->plan->placed.servers; k++)
-        ls_ps_serving_close(&r->served->servers[k].serving);
+    ls_served_server *servers = r->served ? r->served->servers : NULL;
+    for (int k = 0; servers && k < r->plan->placed.servers; k++)
+        ls_ps_serving_close(&servers[k].serving);
 }
 
 ls_status ls_served_names(const ls_resources *r, ls_names *names)
 {
     for (int w = 0; w < r->plan->placed.workers; w++) {
-        const ls_ps_client *client = &r->served->clients[w];
-        const struct {
-            const void *memory;
-            size_t bytes;
-        } all[] = {{client, sizeof *client},
-                   {client->took, r->plan->job->records * sizeof *client->took}};
-        for (int i = 0; i < 2; i++) {
-            const uintptr_t begin = (uintptr_t)all[i].memory;
-            if (begin)
-                LS_TRY(
-                    ls_names_add(names, (ls_name){begin, begin + all[i].bytes, "lateness", w, 0}));
-        }
+        const uintptr_t begin = (uintptr_t)r->served->clients[w];
+        const size_t bytes = sizeof(ls_ps_client) + r->plan->job->records * sizeof(bool);
+        if (begin)
+            LS_TRY(ls_names_add(names, (ls_name){begin, begin + bytes, "lateness", w, 0}));
     }
     return LS_OK;
 }
@@ -84,7 +84,8 @@ static ls_status load(ls_run *run, const ls_state_source *source)
     for (int k = 0; k < layout->servers; k++)
         ls_ps_serving_load(&served->servers[k].serving);
     for (int w = 0; w < layout->workers; w++)
-        served->clients[w].newest = 0;
+        if (served->clients[w])
+            served->clients[w]->newest = 0;
     return ls_run_of_steps.load(run, source);
 }
 
@@ -137,8 +138,8 @@ static ls_status keep_served(ls_resources *r, ls_carried *carried)
                              r->ends[LS_MESSAGES].items[layout->workers + k].comm, carried));
     }
     for (int w = 0; w < layout->workers; w++)
-        LS_TRY(
-            ls_carry_value(carried, &served->clients[w].newest, sizeof served->clients[w].newest));
+        if (served->clients[w])
+            LS_TRY(ls_carry_value(carried, &served->clients[w]->newest, sizeof(uint64_t)));
     return LS_OK;
 }
 

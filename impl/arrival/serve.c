@@ -71,14 +71,11 @@ static ls_status apply(ls_ps_serving *s, int worker, ls_queue *queue)
 static void note_served(ls_ps_serving *s, int worker)
 {
     const ls_ps_layout *l = s->shard->layout;
+    ls_range range;
     if (ls_ps_same_device(s->job, l, s->shard->server, worker))
         return;
-    for (size_t i = 0; i < l->range_count; i++) {
-        if (l->ranges[i].server != s->shard->server)
-            continue;
-        s->served.messages_sent++;
-        s->served.bytes_sent += l->ranges[i].count * sizeof(float);
-    }
+    for (size_t i = 0; ls_ps_layout_range(l, s->shard->server, i, &range); i++)
+        ls_traffic_add(&s->served, (ls_traffic){range.count * sizeof(float), 1}, 1);
 }
 
 static bool may_have(const ls_ps_serving *s, const ls_ps_clock *clock)
@@ -246,10 +243,10 @@ static ls_status build_exchanges(const ls_ps_serving *s, int worker, ls_exchange
         e.inside = ls_ps_same_device(s->job, l, s->shard->server, worker);
         if (like.send) {
             e.send += range->at;
-            e.send_count = range->count;
+            e.send_count = range->range.count;
         } else {
             e.receive += range->at;
-            e.receive_count = range->count;
+            e.receive_count = range->range.count;
         }
         LS_TRY(ls_comm_exchange(s->comm, &e, &op));
         LS_TRY(ls_op_list_add(ops, op));
@@ -282,7 +279,8 @@ ls_status ls_ps_serving_open(ls_ps_serving *s)
     s->add = s->receive + workers;
     s->drop = s->add + workers;
     s->workers = (int)workers;
-    LS_TRY(ls_ps_log_open(s->job->ps.log_events, &s->log));
+    s->log.capacity = s->job->ps.log_events;
+    LS_TRY(ls_allocate("ps", &s->log.events, s->log.capacity, sizeof *s->log.events));
     for (int w = 0; w < s->workers; w++)
         LS_TRY(open_worker(s, w));
     return ls_ps_shard_apply(s->shard, &s->apply);
@@ -293,7 +291,7 @@ void ls_ps_serving_close(ls_ps_serving *s)
     for (int i = 0; i < 4 * s->workers; i++)
         ls_op_list_clear(&s->send[i]);
     ls_op_list_clear(&s->apply);
-    ls_ps_log_close(&s->log);
+    free(s->log.events);
     free(s->clocks);
     free(s->send);
 }

@@ -7,7 +7,24 @@
 
 #include "common/comm/comm.h"
 #include "impl/arrival/ps_order.h"
-#include "impl/ps/ps_shard.h"
+#include "impl/ps/ps_layout.h"
+#include "impl/replica/replica.h"
+
+/** A server's shard: ranges of the model's variables and their optimizer state, without layers. */
+typedef struct ls_ps_shard {
+    const ls_ps_layout *layout;
+    int server;
+    ls_graph_part part;
+    ls_replica *replica;
+} ls_ps_shard;
+
+/** served.c. Close it also on failure. */
+ls_status ls_ps_shard_open(const ls_job *job, const ls_ps_layout *layout, int server,
+                           ls_device *device, ls_ps_shard *shard);
+/** It may be zero-filled. */
+void ls_ps_shard_close(ls_ps_shard *shard);
+/** Appends an update of the whole shard by its gradient buffer, and the end of a step. */
+ls_status ls_ps_shard_apply(const ls_ps_shard *shard, ls_op_list *ops);
 
 /** A worker's end of requests: small messages on their own communicator, not counted as traffic. */
 typedef struct ls_ps_client {
@@ -18,7 +35,7 @@ typedef struct ls_ps_client {
     /* Backup workers: */
     bool late;       /**< the worker skips this step, which was decided without it */
     uint64_t newest; /**< earlier steps are decided */
-    bool *took;      /**< [job->records] whether the worker computed the step of each record */
+    bool took[];     /**< [job->records] whether the worker computed the step of each record */
 } ls_ps_client;
 
 /** A request as a message. */

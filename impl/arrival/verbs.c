@@ -43,7 +43,7 @@ void ls_request(ls_step *s, int worker, int server, ls_ps_kind kind)
     if (!can_request(s, "ls_request") || !ls_step_replica(s, worker) ||
         (kind == LS_PS_BYE && s->batch_kind != LS_FULL))
         return;
-    const ls_status status = ls_ps_request(&s->resources->served->clients[worker],
+    const ls_status status = ls_ps_request(s->resources->served->clients[worker],
                                            s->plan->members[server].rank, kind, &ops);
     ls_step_program *in = kind == LS_PS_BYE ? s->after : s->program;
     ls_step_program_fail(in, status);
@@ -68,7 +68,7 @@ void ls_unless_late(ls_step *s, int worker, void (*part)(ls_step *s, int worker)
     ls_op_list ops = {0};
     if (can_request(s, "ls_unless_late") && ls_step_replica(s, worker) &&
         ls_step_job(s)->ps.backups) {
-        ls_ps_client *client = &s->resources->served->clients[worker];
+        ls_ps_client *client = s->resources->served->clients[worker];
         const int lane = s->plan->lanes.channels[LS_MESSAGES].lane[worker];
         const ls_status status = ls_ps_begin(client, &ops);
         ls_task_of(s->program, "begin", lane, ls_no_range, &ops, status);

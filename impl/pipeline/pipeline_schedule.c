@@ -7,6 +7,40 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Huang et al., NeurIPS 2019. */
+const ls_schedule_rule ls_schedule_gpipe = {
+    .name = "gpipe", .help = "all forward passes, then all backward passes", .fills = true};
+
+/* Narayanan et al., PipeDream, SOSP 2019, with a flush at the end of the step. */
+const ls_schedule_rule ls_schedule_1f1b = {
+    .name = "1f1b",
+    .help = "forward and backward passes in turn: few micro-batches in flight",
+    .ahead = 1};
+
+/* A micro-batch passes the V chunks of a stage in turn, so that filling and draining takes 1/V of
+ * the time (Narayanan et al., SC 2021). Micro-batches are a multiple of the stages. */
+const ls_schedule_rule ls_schedule_interleaved = {
+    .name = "interleaved",
+    .help = "1f1b with several chunks of the model on each stage: a smaller bubble, more messages",
+    .chunked = true,
+    .ahead = 2};
+
+/* 1f1b's forward and data passes; weight passes wait, and fill the end of the step (Qi et al., ICLR
+ * 2024, "zero bubble"), with about as much memory as 1f1b. */
+const ls_schedule_rule ls_schedule_zb_h1 = {
+    .name = "zb-h1",
+    .help = "1f1b, with gradients of variables computed later, where a stage would be idle",
+    .split = true,
+    .ahead = 1};
+
+/* Twice the micro-batches in flight, so that a stage is not idle between its first and its last
+ * pass if its passes take equal times (as above). */
+const ls_schedule_rule ls_schedule_zb_h2 = {
+    .name = "zb-h2",
+    .help = "zb-h1 with twice the micro-batches in flight: hardly any bubble, more memory",
+    .split = true,
+    .ahead = 2};
+
 static const ls_schedule_rule *const rules[] = {&ls_schedule_gpipe,       &ls_schedule_1f1b,
                                                 &ls_schedule_interleaved, &ls_schedule_zb_h1,
                                                 &ls_schedule_zb_h2,       NULL};
@@ -61,15 +95,16 @@ static void append_backward(stage_order *o, int k)
     const ls_schedule *s = o->schedule;
     const int p = s->stages, v = ls_schedule_chunks(s);
     append(o, LS_PASS_BACKWARD, v - 1 - k % (p * v) / p, k / (p * v) * p + k % p);
-    if (s->rule->split && k >= s->rule->lag(s, o->stage))
+    if (s->rule->split && k >= s->rule->ahead * o->stage)
         append(o, LS_PASS_WEIGHTS, 0, o->weights++);
 }
 
 int ls_schedule_stage(const ls_schedule *s, int stage, ls_pass *out)
 {
     stage_order o = {.schedule = s, .stage = stage, .passes = out};
-    const int all = directed_passes(s), wanted = s->rule->ahead(s, stage);
-    const int ahead = wanted < all ? wanted : all;
+    const int all = directed_passes(s), p = s->stages, further = ls_schedule_chunks(s) - 1;
+    const int wanted = s->rule->ahead * (p - stage - 1) + (s->rule->chunked ? further * p : 0);
+    const int ahead = s->rule->fills || wanted > all ? all : wanted;
     for (int k = 0; k < ahead; k++)
         append_forward(&o, k);
     for (int k = 0; k < all; k++) {
@@ -91,7 +126,7 @@ ls_pass_before ls_pass_before_of(const ls_pass *pass, const ls_pass *before)
 
 ls_status ls_schedule_count(const ls_schedule *s, int stage, int chunk, ls_schedule_most *out)
 {
-    ls_pass *passes;
+    ls_auto ls_pass *passes = NULL;
     int done[LS_PASS_KINDS] = {0}, held = 0;
     LS_TRY(ls_allocate("pipeline", &passes, ls_schedule_passes(s) + 1, sizeof *passes));
     const int count = ls_schedule_stage(s, stage, passes);
@@ -108,7 +143,6 @@ ls_status ls_schedule_count(const ls_schedule *s, int stage, int chunk, ls_sched
         most.weights_waiting = waiting > most.weights_waiting ? waiting : most.weights_waiting;
         most.held = held > most.held ? held : most.held;
     }
-    free(passes);
     *out = most;
     return LS_OK;
 }
@@ -192,26 +226,21 @@ static size_t run_tick(merge *m, int tick, ls_pass *out)
 
 ls_status ls_schedule_order(const ls_schedule *s, ls_pass **out, size_t *count)
 {
-    merge m;
+    ls_closing(close_merge) merge m;
     size_t all = 0, ran = 1;
-    ls_pass *passes = NULL;
-    ls_status status = open_merge(s, &m);
-    for (int i = 0; i < s->stages && !status; i++)
-        all += (size_t)m.count[i];
-    if (!status)
-        status = ls_allocate("pipeline", &passes, all + 1, sizeof *passes);
+    *out = NULL;
     *count = 0;
-    for (int tick = 1; !status && *count < all && ran; tick++)
-        *count += ran = run_tick(&m, tick, passes + *count);
-    if (!status && *count < all)
-        status = ls_fail(LS_CODE_USAGE, "pipeline schedule", s->rule->name,
-                         "the stages of this schedule wait for each other forever with %d stages "
-                         "and %d micro-batches; use another --pipeline-schedule",
-                         s->stages, s->microbatches);
-    close_merge(&m);
-    if (status)
-        free(passes);
-    else
-        *out = passes;
-    return status;
+    LS_TRY(open_merge(s, &m));
+    for (int i = 0; i < s->stages; i++)
+        all += (size_t)m.count[i];
+    LS_TRY(ls_allocate("pipeline", out, all + 1, sizeof **out));
+    for (int tick = 1; *count < all && ran; tick++)
+        *count += ran = run_tick(&m, tick, *out + *count);
+    if (*count == all)
+        return LS_OK;
+    free(*out);
+    return ls_fail(LS_CODE_USAGE, "pipeline schedule", s->rule->name,
+                   "the stages of this schedule wait for each other forever with %d stages and %d "
+                   "micro-batches; use another --pipeline-schedule",
+                   s->stages, s->microbatches);
 }

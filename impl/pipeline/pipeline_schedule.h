@@ -4,12 +4,12 @@
  * of kind, chunk and micro-batch.
  *
  * A model is cut into p V parts; part c p + i is chunk c of stage i. With V = 1 a stage has one
- * part. A schedule is a rule (one small file each, schedule_<name>.c). Forward pass number k of a
- * stage has chunk floor((k mod pV) / p) and micro-batch floor(k / pV) p + k mod p; backward passes
- * have chunk V-1-c instead. A stage runs `ahead` forward passes, then a forward and a backward pass
- * in turn, then the remaining backward passes. If a rule splits the backward pass into a data pass
- * and a weight pass, the weight pass of micro-batch j - `lag` is behind the data pass of
- * micro-batch j, and the remaining ones end the step, ascending.
+ * part. A schedule is a rule, an entry of a table. Forward pass number k of a stage has chunk
+ * floor((k mod pV) / p) and micro-batch floor(k / pV) p + k mod p; backward passes have chunk V-1-c
+ * instead. Stage i runs `ahead` (p - i - 1) + (V - 1) p forward passes, or all, then a forward and
+ * a backward pass in turn, then the remaining backward passes. If a rule splits the backward pass
+ * into a data pass and a weight pass, the weight pass of micro-batch j - `ahead` i is behind the
+ * data pass of micro-batch j, and the remaining ones end the step, ascending.
  *
  * Leaves out: devices, and measuring times.
  */
@@ -32,12 +32,10 @@ typedef struct ls_schedule ls_schedule;
 /** A rule for an order: an entry of a table. */
 typedef struct ls_schedule_rule {
     const char *name, *help;
+    bool fills;   /**< all forward passes come before the backward passes */
     bool chunked; /**< stages have several chunks */
     bool split;   /**< the backward pass is a data pass and a weight pass */
-    /** Forward passes of a stage before they alternate with backward passes. May be too many. */
-    int (*ahead)(const ls_schedule *schedule, int stage);
-    /** By how many micro-batches weight passes follow data passes. NULL if not `split`. */
-    int (*lag)(const ls_schedule *schedule, int stage);
+    int ahead;    /**< forward passes ahead of backward ones for each later stage */
 } ls_schedule_rule;
 
 extern const ls_schedule_rule ls_schedule_gpipe, ls_schedule_1f1b, ls_schedule_interleaved,

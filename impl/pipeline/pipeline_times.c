@@ -4,8 +4,6 @@
 
 #include "common/base/grow.h"
 
-#include <stdlib.h>
-
 double ls_schedule_equal(const ls_schedule *s)
 {
     const double p = s->stages, m = s->microbatches;
@@ -31,48 +29,37 @@ static void take_time(clocks *c, const ls_pass *pass)
     const ls_stage_time *t = &c->times[pass->stage];
     const double times[LS_PASS_KINDS] = {t->forward, t->backward, t->weights};
     const double takes = times[pass->kind] / ls_schedule_chunks(c->schedule);
-    double begin = later(c->ended[pass->stage], 0);
+    double begin = later(c->ended[pass->stage], 0), *first = &c->begun[pass->stage];
     ls_pass input;
     if (ls_schedule_input(c->schedule, pass, &input))
         begin = later(begin, c->done[ls_schedule_number(c->schedule, &input)]);
-    if (c->begun[pass->stage] < 0)
-        c->begun[pass->stage] = begin;
+    if (*first < 0)
+        *first = begin;
     c->worked[pass->stage] += takes;
     c->ended[pass->stage] = begin + takes;
     c->done[ls_schedule_number(c->schedule, pass)] = begin + takes;
 }
 
-static ls_status play(clocks *c, ls_schedule_times *out)
+ls_status ls_schedule_span(const ls_schedule *s, const ls_stage_time *times, ls_schedule_times *out)
 {
-    const ls_schedule *s = c->schedule;
-    ls_pass *passes;
+    const size_t stages = (size_t)s->stages;
+    ls_auto double *begun = NULL;
+    ls_auto ls_pass *passes = NULL;
     size_t count;
     LS_TRY(ls_schedule_order(s, &passes, &count));
+    LS_TRY(ls_allocate("pipeline", &begun, 3 * stages + ls_schedule_numbers(s), sizeof *begun));
+    clocks c = {s, times, begun, begun + stages, begun + 2 * stages, begun + 3 * stages};
     for (int i = 0; i < s->stages; i++)
-        c->begun[i] = -1;
+        begun[i] = -1;
     for (size_t i = 0; i < count; i++)
-        take_time(c, &passes[i]);
-    free(passes);
+        take_time(&c, &passes[i]);
     *out = (ls_schedule_times){0};
     for (int i = 0; i < s->stages; i++) {
-        const double span = c->ended[i] - later(c->begun[i], 0);
-        out->step = later(out->step, c->ended[i] + c->times[i].rest);
+        const double span = c.ended[i] - later(begun[i], 0);
+        out->step = later(out->step, c.ended[i] + times[i].rest);
         if (span > out->longest)
-            out->idle = 1 - c->worked[i] / span;
+            out->idle = 1 - c.worked[i] / span;
         out->longest = later(out->longest, span);
     }
     return LS_OK;
-}
-
-ls_status ls_schedule_span(const ls_schedule *s, const ls_stage_time *times, ls_schedule_times *out)
-{
-    clocks c = {.schedule = s, .times = times};
-    const size_t stages = (size_t)s->stages;
-    LS_TRY(ls_allocate("pipeline", &c.begun, 3 * stages + ls_schedule_numbers(s), sizeof *c.begun));
-    c.ended = c.begun + stages;
-    c.worked = c.ended + stages;
-    c.done = c.worked + stages;
-    const ls_status status = play(&c, out);
-    free(c.begun);
-    return status;
 }

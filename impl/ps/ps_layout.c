@@ -52,46 +52,41 @@ bool ls_ps_same_device(const ls_job *job, const ls_ps_layout *l, int server, int
 
 /* ---- Shards --------------------------------------------------------------------------------- */
 
-static void add_range(ls_ps_layout *l, int server, size_t first, size_t count)
+static void add_range(ls_ps_layout *l, int server, ls_range range)
 {
     ls_ps_range *last = l->range_count ? &l->ranges[l->range_count - 1] : NULL;
-    if (!count)
+    if (!range.count)
         return;
-    if (last && last->server == server && last->first + last->count == first)
-        last->count += count;
+    if (last && last->server == server && last->range.first + last->range.count == range.first)
+        last->range.count += range.count;
     else
-        l->ranges[l->range_count++] = (ls_ps_range){
-            .server = server, .first = first, .count = count, .at = l->elements[server]};
-    l->elements[server] += count;
+        l->ranges[l->range_count++] = (ls_ps_range){server, range, l->elements[server]};
+    l->elements[server] += range.count;
 }
 
 /* As one bucket is cut. */
 static ls_status shard_by_bytes(const ls_job *job, ls_ps_layout *l)
 {
     const ls_graph *graph = job->model->graph;
-    ls_buckets all;
+    ls_closing(ls_buckets_close) ls_buckets all;
     const ls_bucketing how = {.bytes = SIZE_MAX, .block = ls_job_block(job)};
-    const ls_status status = ls_buckets_open(graph, graph->variables.elements, how, &all);
-    for (int s = 0; s < l->servers && !status && all.count; s++) {
-        const ls_range range = ls_bucket_share(&all, 0, s, l->servers);
-        add_range(l, s, range.first, range.count);
-    }
-    ls_buckets_close(&all);
-    return status;
+    LS_TRY(ls_buckets_open(graph, graph->variables.elements, how, &all));
+    for (int s = 0; s < l->servers && all.count; s++)
+        add_range(l, s, ls_bucket_share(&all, 0, s, l->servers));
+    return LS_OK;
 }
 
 /* Greedy: assigns the largest remaining variable to the server with the fewest elements, in a tie
  * the first. Then adds ranges in the order of the flat buffer. */
 static ls_status shard_by_variable(const ls_variables *variables, ls_ps_layout *l)
 {
-    size_t *held;
-    int *server = NULL;
-    ls_status status = ls_allocate("ps", &held, (size_t)l->servers, sizeof *held);
-    if (!status)
-        status = ls_allocate("ps", &server, variables->count, sizeof *server);
-    for (size_t i = 0; i < variables->count && !status; i++)
+    ls_auto size_t *held = NULL;
+    ls_auto int *server = NULL;
+    LS_TRY(ls_allocate("ps", &held, (size_t)l->servers, sizeof *held));
+    LS_TRY(ls_allocate("ps", &server, variables->count, sizeof *server));
+    for (size_t i = 0; i < variables->count; i++)
         server[i] = -1;
-    for (size_t placed = 0; placed < variables->count && !status; placed++) {
+    for (size_t placed = 0; placed < variables->count; placed++) {
         size_t next = variables->count;
         int least = 0;
         for (size_t i = variables->count; i-- > 0;)
@@ -103,51 +98,40 @@ static ls_status shard_by_variable(const ls_variables *variables, ls_ps_layout *
         server[next] = least;
         held[least] += variables->items[next].count;
     }
-    for (size_t i = 0; i < variables->count && !status; i++)
-        add_range(l, server[i], variables->items[i].offset, variables->items[i].count);
-    free(held);
-    free(server);
-    return status;
+    for (size_t i = 0; i < variables->count; i++)
+        add_range(l, server[i], (ls_range){variables->items[i].offset, variables->items[i].count});
+    return LS_OK;
 }
 
 /* Splits all ranges at bucket boundaries. Backward makes gradients final bucket by bucket. */
 static ls_status cut_by_buckets(const ls_job *job, ls_ps_layout *l)
 {
     const ls_graph *graph = job->model->graph;
-    ls_buckets buckets;
+    ls_closing(ls_buckets_close) ls_buckets buckets;
     LS_TRY(ls_buckets_open(graph, graph->variables.elements,
                            (ls_bucketing){.bytes = job->exchange.bucket_bytes}, &buckets));
-    ls_status status =
-        ls_allocate("ps", &l->pushed, l->range_count * buckets.count, sizeof *l->pushed);
-    for (size_t i = 0; i < l->range_count * buckets.count && !status; i++) {
-        const ls_ps_range *range = &l->ranges[i % l->range_count];
-        const ls_range both = ls_range_common(buckets.items[i / l->range_count],
-                                              (ls_range){range->first, range->count});
+    LS_TRY(ls_allocate("ps", &l->pushed, l->range_count * buckets.count, sizeof *l->pushed));
+    for (size_t i = 0; i < l->range_count * buckets.count; i++) {
+        const ls_ps_range *r = &l->ranges[i % l->range_count];
+        const ls_range both = ls_range_common(buckets.items[i / l->range_count], r->range);
         if (both.count)
             l->pushed[l->pushed_count++] =
-                (ls_ps_range){.server = range->server,
-                              .first = both.first,
-                              .count = both.count,
-                              .at = range->at + both.first - range->first};
+                (ls_ps_range){r->server, both, r->at + both.first - r->range.first};
     }
-    ls_buckets_close(&buckets);
-    return status;
+    return LS_OK;
 }
 
 ls_status ls_ps_layout_open(const ls_job *job, ls_ps_layout *l)
 {
     const ls_variables *variables = &job->model->graph->variables;
-    const int devices = (int)job->device_count, servers = job->ps.ranks == 1 ? 1 : job->ps.servers;
+    const int devices = (int)job->device_count, servers = job->ps.servers;
     const size_t ranges = variables->count + (size_t)servers;
     *l = (ls_ps_layout){.servers = servers,
                         .workers =
                             ls_ps_workers(&job->ps, job->ps.ranks == 1 ? devices : job->ps.ranks)};
     LS_TRY(ls_allocate("ps", &l->elements, (size_t)servers, sizeof *l->elements));
     LS_TRY(ls_allocate("ps", &l->ranges, ranges, sizeof *l->ranges));
-    if (job->ps.by_variable)
-        LS_TRY(shard_by_variable(variables, l));
-    else
-        LS_TRY(shard_by_bytes(job, l));
+    LS_TRY(job->ps.by_variable ? shard_by_variable(variables, l) : shard_by_bytes(job, l));
     return cut_by_buckets(job, l);
 }
 
@@ -156,7 +140,7 @@ bool ls_ps_layout_range(const ls_ps_layout *l, int server, size_t i, ls_range *o
     for (size_t r = 0; r < l->range_count; r++) {
         if (l->ranges[r].server != server || i-- > 0)
             continue;
-        *out = (ls_range){l->ranges[r].first, l->ranges[r].count};
+        *out = l->ranges[r].range;
         return true;
     }
     return false;

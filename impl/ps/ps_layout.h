@@ -16,8 +16,8 @@
 /** A range of a server's shard, in which the server's ranges are contiguous. */
 typedef struct ls_ps_range {
     int server;
-    size_t first, count; /**< elements of the flat buffer */
-    size_t at;           /**< its first element in the shard */
+    ls_range range; /**< of the flat buffer */
+    size_t at;      /**< its first element in the shard */
 } ls_ps_range;
 
 typedef struct ls_ps_layout {

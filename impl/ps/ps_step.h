@@ -25,6 +25,5 @@ bool ls_shard_range(const ls_step *step, int server, size_t i, ls_range *out);
  * backward makes them final; false if there are no more. */
 bool ls_pushed_range(const ls_step *step, size_t i, ls_pushed *out);
 
-/** Adds a range of all sums that arrived at a server, up the tree of exact mode; in fast mode they
- * were added on arrival. */
+/** In exact mode: adds a range of all sums that arrived at a server, up the tree. */
 void ls_add_arrived(ls_step *step, int server, ls_range range);

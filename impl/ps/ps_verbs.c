@@ -5,8 +5,6 @@
 #include "impl/ps/served.h"
 #include "impl/step/verbs/build.h"
 
-#include <stdlib.h>
-
 /* ---- Servers and their ranges ---------------------------------------------------------------- */
 
 static const ls_ps_layout *layout_of(const ls_step *s)
@@ -40,7 +38,7 @@ bool ls_pushed_range(const ls_step *s, size_t i, ls_pushed *out)
     if (i >= l->pushed_count)
         return false;
     const ls_ps_range *range = &l->pushed[i];
-    *out = (ls_pushed){{range->first, range->count}, ls_server(s, range->server), true};
+    *out = (ls_pushed){range->range, ls_server(s, range->server), true};
     while (++i < l->pushed_count && out->last)
         out->last = l->pushed[i].server != range->server;
     return true;
@@ -51,9 +49,9 @@ size_t ls_step_offset(const ls_step *s, int member, ls_range range)
     const ls_ps_layout *l = layout_of(s);
     for (size_t i = 0; l->servers && member >= l->workers && i < l->range_count; i++) {
         const ls_ps_range *part = &l->ranges[i];
-        if (part->server == number_of(s, member) && range.first >= part->first &&
-            range.first < part->first + part->count)
-            return part->at + range.first - part->first;
+        if (part->server == number_of(s, member) && range.first >= part->range.first &&
+            range.first < part->range.first + part->range.count)
+            return part->at + range.first - part->range.first;
     }
     return range.first;
 }
@@ -85,14 +83,13 @@ void ls_add_arrived(ls_step *s, int server, ls_range range)
         return;
     const int workers = layout_of(s)->workers;
     size_t count = 0;
-    if (s->program->status || !ls_step_job(s)->exact.on || !ls_step_replica(s, server))
+    if (s->program->status || !ls_step_replica(s, server))
         return;
     for (int w = 0; w < workers; w++)
         count += ls_sums(s, w);
-    ls_span *spans;
+    ls_auto ls_span *spans = NULL;
     s->program->status = ls_allocate("step", &spans, count, sizeof *spans);
     for (size_t i = 0; i < count && spans; i++)
         spans[i] = ls_gradient(s, server, i, range);
     ls_step_sum(s, server, range, spans, workers, spans ? spans[0].memory : NULL);
-    free(spans);
 }

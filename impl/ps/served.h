@@ -21,9 +21,8 @@ typedef struct ls_served_server {
 struct ls_step;
 
 struct ls_served {
-    const ls_ps_layout *layout; /**< the plan's */
-    ls_ps_client *clients;      /**< [workers] */
-    ls_served_server *servers;  /**< [servers] */
+    ls_ps_client **clients;    /**< [workers] NULL if in another process, or without requests */
+    ls_served_server *servers; /**< [servers] */
 };
 
 /** Where weight decay's part of the loss is computed. Workers get variables in each step, so one of
@@ -35,6 +34,10 @@ ls_decay_loss ls_served_decay(const ls_step_plan *plan, int replica);
 ls_status ls_served_open(ls_resources *resources);
 ls_status ls_served_open_server(ls_resources *resources, int member);
 void ls_served_close(ls_resources *resources);
+
+/** impl/arrival/records.c: as ls_steps_records, if servers serve requests as they arrive. */
+ls_status ls_arrival_records(ls_run *run, uint64_t first, uint64_t count, ls_step_record *out,
+                             uint64_t *mark_ns);
 
 /** impl/arrival/run.c: opens the members' ends of requests, if servers serve as requests arrive;
  * closes all ends, before the members' queues are closed; names the memory that they need. */

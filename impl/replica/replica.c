@@ -77,11 +77,12 @@ static ls_status take_carried(ls_replica *r, const char *what, size_t bytes, voi
     return LS_OK;
 }
 
-static ls_status take_buffers(ls_replica *r, size_t rows)
+static ls_status take_buffers(ls_replica *r)
 {
-    const size_t records = r->job->records;
+    const size_t records = r->job->records, rows = (size_t)r->data.rows;
+    const bool own_variables = !r->parameters;
     void **state = r->updated.state;
-    if (r->own_variables)
+    if (own_variables)
         LS_TRY(take_array(r, "parameters", LS_MEMORY_PARAMETERS, r->windows.parameters,
                           &r->parameters));
     LS_TRY(take_array(r, "gradients", LS_MEMORY_GRADIENTS, r->windows.gradients, &r->gradients));
@@ -100,7 +101,7 @@ static ls_status take_buffers(ls_replica *r, size_t rows)
         LS_TRY(
             take_array(r, r->updated.owns[i].name, LS_MEMORY_OPTIMIZER, false, &r->updated.own[i]));
     LS_TRY(ls_replica_take_clip(r));
-    if (r->own_variables)
+    if (own_variables)
         LS_TRY(take_carried(r, "argument block", sizeof *r->state, &r->state));
     if (r->job->exchange.wire)
         LS_TRY(take_carried(r, "wire error", sizeof *r->wire_error, &r->wire_error));
@@ -135,13 +136,13 @@ static ls_status share_split(ls_replica *r, const ls_split *split,
     return LS_OK;
 }
 
-static ls_status open_parts(ls_replica *r, int64_t rows)
+static ls_status open_parts(ls_replica *r)
 {
     LS_TRY(ls_queue_open(r->device, "compute", &r->queue));
     LS_TRY(
         ls_kernels_open_table(r->job->kernels.table, r->device, r->job->kernels.math, &r->kernels));
     r->kernels->convolution = r->job->kernels.convolution;
-    LS_TRY(take_buffers(r, (size_t)rows));
+    LS_TRY(take_buffers(r));
     LS_TRY(share_split(r, &r->job->data->train, r->data.train));
     LS_TRY(share_split(r, &r->job->data->test, r->data.test));
     if (r->loss.decay)
@@ -159,45 +160,25 @@ static bool decays(const ls_replica *r)
     return false;
 }
 
-ls_status ls_replica_open(const ls_replica_options *options, ls_replica **out)
+ls_status ls_replica_open(const ls_replica *like, ls_replica **out)
 {
-    const ls_job *job = options->job;
-    ls_replica *replica;
-    LS_TRY(ls_allocate("replica", &replica, 1, sizeof *replica));
-    replica->job = job;
-    replica->device = options->device;
-    replica->number = options->number;
-    replica->loss.sums = options->sums;
-    replica->own_variables = !options->variables_of;
-    replica->updates = !options->no_optimizer && replica->own_variables;
-    if (options->variables_of) {
-        replica->parameters = options->variables_of->parameters;
-        replica->state = options->variables_of->state;
-    }
-    replica->part = options->part;
-    replica->graph = options->part ? options->part->graph : job->model->graph;
-    replica->repeats = options->repeats;
-    replica->elements = replica->graph->variables.elements;
-    replica->updated.owned = options->part ? options->part->owned : replica->elements;
-    replica->updated.shares = options->shares;
-    replica->updated.owns = options->owns;
-    replica->windows.parameters = options->windows;
-    replica->windows.gradients = options->gradient_windows;
-    for (ls_replica_part_of part = {.next = 0}; ls_replica_next(replica, &part);)
-        replica->updated.stated += part.range.count;
-    replica->loss.more = replica->loss.sums - 1;
-    replica->loss.decays = options->decay_loss;
-    if (decays(replica) &&
-        (replica->loss.decays == LS_DECAY_UPDATES ? replica->updates
-                                                  : replica->loss.decays == LS_DECAY_HERE))
-        replica->loss.more++;
-    ls_status status = open_parts(replica, options->rows);
-    if (status) {
-        ls_replica_close(replica);
-        return status;
-    }
-    *out = replica;
-    return LS_OK;
+    ls_replica *r;
+    LS_TRY(ls_allocate("replica", &r, 1, sizeof *r));
+    *r = *like;
+    r->graph = r->part ? r->part->graph : r->job->model->graph;
+    r->elements = r->graph->variables.elements;
+    r->updated.owned = r->part ? r->part->owned : r->elements;
+    for (ls_replica_part_of part = {.next = 0}; ls_replica_next(r, &part);)
+        r->updated.stated += part.range.count;
+    const bool decays_here =
+        r->loss.decays == LS_DECAY_UPDATES ? r->updates : r->loss.decays == LS_DECAY_HERE;
+    r->loss.more = r->loss.sums - 1 + (decays_here && decays(r));
+    const ls_status status = open_parts(r);
+    if (status)
+        ls_replica_close(r);
+    else
+        *out = r;
+    return status;
 }
 
 void ls_replica_close(ls_replica *r)

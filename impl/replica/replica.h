@@ -87,7 +87,7 @@ typedef struct ls_replica_norm {
 typedef struct ls_replica_loss {
     double *parts;         /**< [LS_REPLICA_LOSSES]; fast: sum and a piece's, or each abreast
                                 piece's */
-    size_t sums;           /**< most parts of a step's loss */
+    size_t sums;           /**< most partial sums of its gradient; 1 in fast mode */
     size_t more;           /**< parts recorded after the first: sums - 1, and weight decay's */
     double *more_losses;   /**< [job->records, more]; NULL if none */
     ls_decay_loss decays;  /**< where weight decay's part is computed */
@@ -104,6 +104,7 @@ typedef struct ls_replica_timing {
 
 /** The data sets, and what gathers samples. */
 typedef struct ls_replica_data {
+    int64_t rows;      /**< of its largest slice */
     uint32_t *indices; /**< [rows] */
     double *scale;     /**< [1] 1 / a step's targets; NULL if lengths are not ragged */
     float *sequences; /**< [rows, positions] a whole input or target; NULL if positions are whole */
@@ -121,18 +122,18 @@ typedef struct ls_replica_test {
     struct ls_test_outputs *outputs; /**< NULL if the model's output is on another place */
 } ls_replica_test;
 
+/** What the caller of ls_replica_open sets is named there. */
 typedef struct ls_replica {
     const ls_job *job;
     ls_device *device;
     int number; /**< of the job's device for which it computes */
     ls_queue *queue;
     ls_kernels *kernels;
-    const ls_graph_part *part; /**< its part of the model; NULL means the whole */
-    const ls_graph *graph;     /**< the model's or the part's */
-    const ls_repeat *repeats;  /**< [nodes] of it: which are repeated; NULL if none */
-    size_t elements;           /**< P: parameters of the graph */
-    bool own_variables;        /**< false if `variables_of` has its parameters and argument block */
-    bool updates;              /**< whether it updates variables */
+    const ls_graph_part *part;  /**< its part of the model; NULL means the whole */
+    const ls_graph *graph;      /**< the model's or the part's */
+    const ls_repeat *repeats;   /**< [nodes] of it: which are repeated; NULL if none */
+    size_t elements;            /**< P: parameters of the graph */
+    bool updates;               /**< whether it updates variables */
     ls_replica_updated updated; /**< which, and the optimizer's state */
     void *parameters;           /**< [P] of the job's precision; in windows [stated], its shares */
     void *masters;              /**< bfloat16: real `[stated]`, rounded to parameters; NULL means
@@ -150,23 +151,6 @@ typedef struct ls_replica {
     size_t buffer_count;
 } ls_replica;
 
-typedef struct ls_replica_options {
-    const ls_job *job;
-    ls_device *device;
-    int number;                /**< of the job's device for which it computes */
-    int64_t rows;              /**< of its largest slice */
-    const ls_graph_part *part; /**< NULL means the whole model */
-    size_t sums;               /**< most partial sums of its gradient; 1 in fast mode */
-    ls_shares shares;          /**< buckets NULL if it updates all variables */
-    const ls_windows *windows, *gradient_windows; /**< as in ls_replica; with shares */
-    const ls_own_buffer *owns; /**< the strategy's own buffers; NULL if there is none */
-    bool no_optimizer;         /**< another replica updates: no optimizer state */
-    const ls_repeat *repeats;  /**< [nodes] repeated nodes of its graph, borrowed; NULL if none */
-    ls_decay_loss decay_loss;
-    const struct ls_replica *variables_of; /**< a replica on this device that shares parameters
-                                                and arguments; or NULL */
-} ls_replica_options;
-
 /** The values that it updates: its masters, or (float32) its parameters. */
 static inline void *ls_replica_trained(const ls_replica *replica)
 {
@@ -176,8 +160,11 @@ static inline void *ls_replica_trained(const ls_replica *replica)
 /** Bytes of an element of its parameters. */
 size_t ls_replica_parameter_bytes(const ls_replica *replica);
 
-/** Opens a queue and kernels on the device, and allocates all buffers. */
-ls_status ls_replica_open(const ls_replica_options *options, ls_replica **out);
+/** Opens a queue and kernels on the device, and allocates all buffers. The caller sets of `like`
+ * the job, device, number, part, repeats, `updates`, data.rows, loss.sums and loss.decays, and,
+ * where there are any: shares and buffers of the strategy (updated), windows, and the parameters
+ * and argument block of another replica on this device, which it shares. All else is zero. */
+ls_status ls_replica_open(const ls_replica *like, ls_replica **out);
 
 /** Allocates device memory until the replica is closed; `what` as in ls_replica_buffer. `out` is
  * the address of a pointer. */

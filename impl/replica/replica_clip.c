@@ -7,8 +7,6 @@
 #include "common/comm/comm_sums.h"
 #include "impl/replica/replica.h"
 
-#include <stdlib.h>
-
 /* ---- Memory ---------------------------------------------------------------------------------- */
 
 /* Whether it finds a norm: if it updates or, where gradients are applied alone, if it computes one.
@@ -116,13 +114,11 @@ static ls_status append_squares(ls_replica *r, ls_range range, ls_decay_left dec
 
 ls_status ls_replica_square(ls_replica *r, ls_range range, ls_decay_left decay, ls_op_list *ops)
 {
-    run_of run = {0};
+    ls_auto ls_update_range *items = NULL;
     ls_replica_at at;
     LS_TRY(ls_replica_find(r, range, &at));
-    LS_TRY(ls_allocate("update", &run.items, r->graph->variables.count, sizeof *run.items));
-    const ls_status status = append_squares(r, range, decay, at, &run, ops);
-    free(run.items);
-    return status;
+    LS_TRY(ls_allocate("update", &items, r->graph->variables.count, sizeof *items));
+    return append_squares(r, range, decay, at, &(run_of){.items = items}, ops);
 }
 
 ls_status ls_replica_place_squares(ls_replica *r, ls_op_list *ops)

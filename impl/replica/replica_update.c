@@ -55,6 +55,11 @@ typedef struct range_list {
     int64_t count;
 } range_list;
 
+static void close_list(range_list *list)
+{
+    free(list->items);
+}
+
 /* Lists the variables in elements [first, first + count). Weights shrink, not biases and norms. */
 static ls_status find_ranges(const ls_replica *r, size_t first, size_t count, bool decay,
                              range_list *out)
@@ -97,7 +102,7 @@ static ls_status append_update(ls_replica *r, ls_range range, const ls_replica_a
 {
     const size_t first = range.first, count = range.count;
     const ls_optimizer *o = &r->job->update.optimizer;
-    range_list ranges;
+    ls_closing(close_list) range_list ranges = {0};
     LS_TRY(find_ranges(r, first, count, decay, &ranges));
     const ls_optimizer_args args = {
         .kind = o->rule->kind,
@@ -118,9 +123,7 @@ static ls_status append_update(ls_replica *r, ls_range range, const ls_replica_a
         .clip = r->updates ? r->norm.clip : NULL,
     };
     ls_op *op;
-    ls_status status = r->kernels->table->optimizer(r->kernels, &args, &op);
-    free(ranges.items);
-    LS_TRY(status);
+    LS_TRY(r->kernels->table->optimizer(r->kernels, &args, &op));
     op->use = LS_TIME_OPTIMIZER;
     return ls_op_list_add(ops, op);
 }
@@ -196,7 +199,7 @@ static bool list_all_decaying(const ls_replica *r, range_list *out)
 
 ls_status ls_replica_decay_loss(ls_replica *r, ls_op_list *ops)
 {
-    range_list ranges = {0};
+    ls_closing(close_list) range_list ranges = {0};
     LS_TRY(ls_allocate("replica", &ranges.items, r->graph->variables.count, sizeof *ranges.items));
     const bool by_shares = list_all_decaying(r, &ranges);
     const ls_weight_decay_args args = {
@@ -206,11 +209,8 @@ ls_status ls_replica_decay_loss(ls_replica *r, ls_op_list *ops)
         .range_count = ranges.count,
         .loss = r->loss.decay};
     ls_op *op;
-    ls_status status = ls_kernel_table_need(r->kernels->table, "weight_decay", "the model");
-    if (!status)
-        status = r->kernels->table->weight_decay(r->kernels, &args, &op);
-    free(ranges.items);
-    LS_TRY(status);
+    LS_TRY(ls_kernel_table_need(r->kernels->table, "weight_decay", "the model"));
+    LS_TRY(r->kernels->table->weight_decay(r->kernels, &args, &op));
     op->use = LS_TIME_OPTIMIZER;
     return ls_op_list_add(ops, op);
 }

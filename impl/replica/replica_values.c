@@ -10,7 +10,6 @@
 #include "impl/replica/replica.h"
 
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* A block of the model's elements on its way to or from a replica. */
@@ -59,7 +58,7 @@ static ls_status move_some(const ls_replica *r, void *there, ls_range some, tran
 {
     const size_t each = bytes_of(r, t), bytes = some.count * each;
     const bool converts = each != sizeof(float);
-    float *packed;
+    ls_auto float *packed = NULL;
     if (!r->part && !converts) { /* one copy */
         float *in_block = t->values + (some.first - t->block.first);
         return t->out ? ls_queue_read(r->queue, in_block, there, bytes)
@@ -72,14 +71,13 @@ static ls_status move_some(const ls_replica *r, void *there, ls_range some, tran
         pack(r, some, packed, t, true);
     if (!t->out && converts)
         convert(packed, other, each, some.count, false);
-    ls_status status = t->out ? ls_queue_read(r->queue, moved, there, bytes)
-                              : ls_queue_write(r->queue, there, moved, bytes);
-    if (!status && t->out && converts)
+    LS_TRY(t->out ? ls_queue_read(r->queue, moved, there, bytes)
+                  : ls_queue_write(r->queue, there, moved, bytes));
+    if (t->out && converts)
         convert(packed, other, each, some.count, true);
-    if (!status && t->out)
+    if (t->out)
         pack(r, some, packed, t, false);
-    free(packed);
-    return status;
+    return LS_OK;
 }
 
 /* Elements `range` of the replica, which are at `flat`. */
@@ -165,16 +163,13 @@ ls_status ls_replica_set(ls_replica *r, ls_range block, const float *values)
 ls_status ls_replica_fill(const ls_replica *r, size_t at, const float *values, size_t count)
 {
     char *whole = r->windows.whole_parameters;
-    uint16_t *narrow;
+    ls_auto uint16_t *narrow = NULL;
     if (ls_replica_parameter_bytes(r) != sizeof *narrow)
         return ls_queue_write(r->queue, whole + at * sizeof *values, values,
                               count * sizeof *values);
     LS_TRY(ls_allocate("replica", &narrow, count, sizeof *narrow));
     convert((float *)values, narrow, sizeof *narrow, count, false);
-    const ls_status status =
-        ls_queue_write(r->queue, whole + at * sizeof *narrow, narrow, count * sizeof *narrow);
-    free(narrow);
-    return status;
+    return ls_queue_write(r->queue, whole + at * sizeof *narrow, narrow, count * sizeof *narrow);
 }
 
 static ls_status put_values(const ls_replica *r, transfer *t)
@@ -264,18 +259,16 @@ static ls_status begin(ls_replica *r)
 ls_status ls_replicas_load(ls_replica *const *replicas, int count, const ls_state_source *source)
 {
     const ls_state_source *resumed = count ? replicas[0]->job->resumed : NULL;
-    float *host;
+    ls_auto float *host = NULL;
     LS_TRY(ls_allocate("replica", &host, LS_STATE_BLOCK, sizeof *host));
-    ls_status status = LS_OK;
-    for (int i = 0; i < count && !status; i++)
-        status = clear_all(replicas[i], host);
-    if (count && !status)
-        status = fill(replicas, count, LS_VALUES, source, host);
-    for (int a = LS_SLOT_0; a < LS_ARRAYS && resumed && !status; a++)
+    for (int i = 0; i < count; i++)
+        LS_TRY(clear_all(replicas[i], host));
+    if (count)
+        LS_TRY(fill(replicas, count, LS_VALUES, source, host));
+    for (int a = LS_SLOT_0; a < LS_ARRAYS && resumed; a++)
         if (ls_state_name(replicas[0]->job, (ls_values)a))
-            status = fill(replicas, count, (ls_values)a, resumed, host);
-    for (int i = 0; i < count && !status; i++)
-        status = begin(replicas[i]);
-    free(host);
-    return status;
+            LS_TRY(fill(replicas, count, (ls_values)a, resumed, host));
+    for (int i = 0; i < count; i++)
+        LS_TRY(begin(replicas[i]));
+    return LS_OK;
 }

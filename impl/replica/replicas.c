@@ -88,12 +88,12 @@ int ls_replicated_pieces(const ls_job *job, int d, int batch_kind)
 
 ls_schedule ls_replicated_schedule(const ls_job *job, int d, int batch_kind)
 {
-    const int pieces = ls_replicated_pieces(job, d, batch_kind);
-    int microbatches = job->division.microbatches < pieces ? job->division.microbatches : pieces;
-    if (job->division.microbatches && job->gradients.windows) /* all replicas exchange each */
-        microbatches = ls_replicated_exchanges(job, batch_kind);
+    const int wanted = job->division.microbatches;
+    /* all replicas exchange each micro-batch */
+    const int most = job->accumulation.each ? ls_replicated_exchanges(job, batch_kind)
+                                            : ls_replicated_pieces(job, d, batch_kind);
     return (ls_schedule){.stages = ls_job_stages(job),
-                         .microbatches = microbatches,
+                         .microbatches = wanted < most ? wanted : most,
                          .rule = ls_schedule_rule_of(&job->options),
                          .chunks = job->division.chunks};
 }

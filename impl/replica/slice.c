@@ -83,7 +83,7 @@ ls_status ls_slice_act_op(ls_slice *s, ls_act_kind kind, int chunk, ls_status ma
 
 static int slots(const ls_slice_options *o, int chunk)
 {
-    return o->slots && o->slots[chunk] > 1 ? o->slots[chunk] : 1;
+    return o->slots ? ls_parts_of(o->slots[chunk]) : 1;
 }
 
 /* Appends the gathering of the next piece into its nets; pieces that are not abreast use the slots
@@ -181,7 +181,8 @@ static ls_status build_again(ls_slice *s, const group *g, int node)
     const ls_replica *r = s->options.replica;
     const ls_repeat *repeated = r->repeats ? &r->repeats[node] : NULL;
     if (!repeated || !repeated->unit || repeated->last != node ||
-        (!ls_job_divides(r->job) && repeated->unit == ls_repeats_units(r->graph, r->repeats)))
+        (r->job->mesh.rest == LS_MEMBER &&
+         repeated->unit == ls_repeats_units(r->graph, r->repeats)))
         return LS_OK;
     for (int n = repeated->first; n <= repeated->last; n++)
         if (r->repeats[n].unit == repeated->unit && r->repeats[n].again)
@@ -348,7 +349,7 @@ ls_status ls_slice_open(const ls_slice_options *options, ls_slice **out)
     ls_slice *slice;
     LS_TRY(ls_allocate("slice", &slice, 1, sizeof *slice));
     slice->options = *options;
-    slice->chained = !options->replica->job->exact.on && !options->unsummed;
+    slice->chained = !ls_job_shards(options->replica->job, options->batch) && !options->unsummed;
     slice->pieces = ls_slice_find_pieces(options->replica->job, options, 0, &slice->order.first,
                                          &slice->order.last);
     if (options->memory_of) { /* levels of the stack are shared, too */

@@ -76,5 +76,5 @@ int ls_slice_first_slot(const ls_slice *s, int chunk)
         most = last - first > most ? last - first : most;
     }
     const int flying = s->options.slots ? s->options.slots[chunk] / (int)most : 1;
-    return s->building % (flying > 1 ? flying : 1) * (int)most;
+    return s->building % ls_parts_of(flying) * (int)most;
 }

@@ -98,7 +98,7 @@ ls_status ls_slice_need_net(ls_slice *s, size_t index, int64_t rows, int chunk, 
         .scratch_of = slot_net(s, chunk, -1),
         .seed = r->job->seed,
         .choices = r->job->kernels.choices,
-        .weights_apart = r->part && r->job->division.weights_apart,
+        .weights_apart = r->job->division.weights_apart,
         .waits = r->windows.gradients ? r->windows.gradients->waits : NULL,
         .synced = s->options.synced,
     };

@@ -9,8 +9,6 @@
 #include "common/base/grow.h"
 #include "impl/replica/slice_private.h"
 
-#include <stdlib.h>
-
 /* Number of sums of a node in one direction; 0 if there is none. */
 static size_t sums_of_node(const ls_graph *graph, int n)
 {
@@ -54,34 +52,31 @@ static ls_status append_gather(const ls_slice *s, size_t count, ls_op_list *ops)
 {
     const size_t width = count * (sizeof(double) / sizeof(float));
     const int replicas = count_replicas(s);
-    size_t *offsets, next = 0;
+    ls_auto size_t *offsets = NULL;
+    size_t next = 0;
     LS_TRY(ls_allocate("slice", &offsets, 2 * (size_t)replicas, sizeof *offsets));
     for (int d = 0; d < replicas; next += offsets[replicas + d++]) {
         offsets[d] = next;
         offsets[replicas + d] =
             width * ls_slice_count_sums(s->options.replica->job, s->options.batch, d, replicas);
     }
-    ls_status status = ls_allgather_build(s->options.comm, (float *)(void *)s->gathered, offsets,
-                                          offsets + replicas, ops);
-    free(offsets);
-    return status;
+    return ls_allgather_build(s->options.comm, (float *)(void *)s->gathered, offsets,
+                              offsets + replicas, ops);
 }
 
 /* Reduces the gathered sums, in exact mode up the rest of the tree, to sum number 0. */
 static ls_status append_rest(const ls_slice *s, size_t width, ls_op_list *ops)
 {
-    ls_addition *sums;
+    ls_auto ls_addition *sums = NULL;
     size_t count;
     LS_TRY(
         ls_slice_tree(s->options.replica->job, s->options.batch, count_replicas(s), &sums, &count));
-    ls_status status = LS_OK;
-    for (size_t i = 0; i < count && !status; i++) {
+    for (size_t i = 0; i < count; i++) {
         double *left = s->gathered + sums[i].into * width;
         const double *const parts[2] = {left, s->gathered + sums[i].from * width};
-        status = append_add(s, parts, left, width, ops);
+        LS_TRY(append_add(s, parts, left, width, ops));
     }
-    free(sums);
-    return status;
+    return LS_OK;
 }
 
 /* Reduces a node's sums in one direction: over pieces, then over replicas. */

@@ -60,7 +60,7 @@ static ls_status add_by_pass(ls_slice *s, size_t level, bool weights)
 ls_status ls_slice_add_level(ls_slice *s, size_t level)
 {
     const ls_graph_part *part = s->options.replica->part;
-    const bool separate = part && s->options.replica->job->division.weights_apart;
+    const bool separate = s->options.replica->job->division.weights_apart;
     const int chunks = ls_slice_chunks(s);
     for (int weights = 0; weights < 2 && separate; weights++)
         LS_TRY(add_by_pass(s, level, weights));

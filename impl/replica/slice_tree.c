@@ -4,8 +4,6 @@
 
 #include "common/base/grow.h"
 
-#include <stdlib.h>
-
 int64_t ls_slice_begin(int64_t total, int64_t d, int64_t n)
 {
     return d * total / n;
@@ -24,7 +22,8 @@ int ls_slice_exchanges(const ls_job *job)
 
 int64_t ls_slice_pieces(const ls_job *job, int64_t batch, int count, int each)
 {
-    return job->exact.on ? ls_job_shards(job, batch) : (int64_t)count * (each > 1 ? each : 1);
+    const int64_t shards = ls_job_shards(job, batch);
+    return shards ? shards : (int64_t)count * ls_parts_of(each);
 }
 
 /* How shards, or pieces, are dealt: to so many replicas together, for each exchange; and the
@@ -152,21 +151,19 @@ ls_status ls_slice_tree(const ls_job *job, int64_t batch, int count, ls_addition
 {
     size_t leaves = 0, at = 0;
     ls_subtree nodes[LS_SUBTREES];
-    ls_term *terms;
+    ls_auto ls_term *terms = NULL;
     for (int d = 0; d < count; d++)
         leaves += ls_slice_count_sums(job, batch, d, count);
     *out_count = 0;
     LS_TRY(ls_allocate("slice", out, leaves, sizeof **out));
-    ls_status status = ls_allocate("slice", &terms, leaves, sizeof *terms);
-    for (int d = 0; d < count && !status; d++) {
+    LS_TRY(ls_allocate("slice", &terms, leaves, sizeof *terms));
+    for (int d = 0; d < count; d++) {
         const size_t sums = find_sums(job, batch, d, count, nodes);
         for (size_t k = 0; k < sums; k++, at++)
             terms[at] = (ls_term){nodes[k], at};
     }
-    if (!status)
-        ls_fold(terms, leaves, ls_job_shards(job, batch), *out, out_count);
-    free(terms);
-    return status;
+    ls_fold(terms, leaves, ls_job_shards(job, batch), *out, out_count);
+    return LS_OK;
 }
 
 /* One loss after the other is added: what is left of earlier ones fits here. */

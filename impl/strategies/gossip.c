@@ -25,13 +25,7 @@ static int neighbours(int replica, int count, int *out)
 
 static void build(ls_step *s)
 {
-    for (int r = 0; r < ls_replicas(s); r++) {
-        ls_forward(s, r, ls_all(s));
-        ls_backward(s, r, ls_all(s));
-        ls_clip_gradients(s, r);
-        if (ls_sums(s, r)) /* a tail batch may leave a replica without samples */
-            ls_update(s, r, ls_all(s));
-    }
+    ls_train_alone(s);
     ls_average(s);
 }
 

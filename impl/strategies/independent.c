@@ -8,7 +8,7 @@
 #include "impl/step/step.h"
 #include "impl/strategies.h"
 
-static void build(ls_step *s)
+void ls_train_alone(ls_step *s)
 {
     for (int r = 0; r < ls_replicas(s); r++) {
         ls_forward(s, r, ls_all(s));
@@ -24,5 +24,5 @@ const ls_strategy ls_strategy_independent = {
     .help = "replicas that exchange nothing: the upper bound, not equivalent",
     .rounds = true,
     .spreads = {.gradients.on[LS_MEMBER] = LS_OWN},
-    .build = build,
+    .build = ls_train_alone,
 };

@@ -57,13 +57,7 @@ static void exchange(ls_step *s, const ls_outer_rule *rule)
 static void build(ls_step *s)
 {
     const ls_outer_rule rule = ls_outer_rule_of(&ls_step_job(s)->options);
-    for (int r = 0; r < ls_replicas(s); r++) {
-        ls_forward(s, r, ls_all(s));
-        ls_backward(s, r, ls_all(s));
-        ls_clip_gradients(s, r);
-        if (ls_sums(s, r)) /* a tail batch may leave a replica without samples */
-            ls_update(s, r, ls_all(s));
-    }
+    ls_train_alone(s);
     if (rule.kind == LS_OUTER_AVERAGE)
         ls_average(s);
     else

@@ -30,7 +30,8 @@ static void push(ls_step *s, const ls_pushed *p)
         for (size_t sum = 0; sum < ls_sums(s, w); sum++, arrived++)
             ls_message(s, ls_gradient(s, p->server, exact ? arrived : 0, p->range),
                        ls_gradient(s, w, sum, p->range), exact || !arrived ? LS_REPLACE : LS_ADD);
-    ls_add_arrived(s, p->server, p->range);
+    if (exact)
+        ls_add_arrived(s, p->server, p->range);
 }
 
 /* A range is updated as soon as its gradients have arrived; with --clip, when all have. */

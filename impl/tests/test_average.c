@@ -7,6 +7,7 @@
 #include "impl/step/run/run.h"
 #include "impl/strategies.h"
 #include "impl/tests/devices_fixture.h"
+#include "impl/tests/set_option.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -70,7 +71,7 @@ static void check(fixture *f, const char *name, size_t devices, bool staged)
     job.device_count = devices;
     must(ls_strategy_find(name, &strategy));
     if (staged)
-        must(ls_declared_set(&job.options, ls_strategy_option(strategy, "towers-staged"), "yes"));
+        set_option(&job, strategy, "towers-staged", "yes");
     must(ls_strategy_open(strategy, &job, &run));
     ls_variables_initialize(&f->model->graph->variables, 1, w);
     must(ls_run_load(run, w));

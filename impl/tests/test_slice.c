@@ -49,9 +49,12 @@ static void open_all(fixture *f, bool exact, int64_t shards, int64_t batch)
                       .kernels.capture = true,
                       .records = 16};
     must(ls_optimizer_parse("sgd", &f->job.update.optimizer));
-    const ls_replica_options options = {
-        .job = &f->job, .device = f->device, .rows = batch, .sums = LS_REPLICA_LOSSES};
-    must(ls_replica_open(&options, &f->replica));
+    const ls_replica like = {.job = &f->job,
+                             .device = f->device,
+                             .updates = true,
+                             .data.rows = batch,
+                             .loss.sums = LS_REPLICA_LOSSES};
+    must(ls_replica_open(&like, &f->replica));
     f->parameters = calloc(f->replica->elements, sizeof *f->parameters);
     ls_variables_initialize(&f->model->graph->variables, 5, f->parameters);
     const ls_state_source source = ls_state_held(f->parameters);

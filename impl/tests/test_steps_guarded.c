@@ -14,6 +14,7 @@
 #include "impl/step/program/names.h"
 #include "impl/step/run/run.h"
 #include "impl/strategies.h"
+#include "impl/tests/set_option.h"
 
 #include <setjmp.h>
 #include <signal.h>
@@ -280,7 +281,7 @@ static void set(ls_job *job, const char *strategy, const char *option, const cha
 {
     const ls_strategy *found;
     must(ls_strategy_find(strategy, &found));
-    must(ls_declared_set(&job->options, ls_strategy_option(found, option), value));
+    set_option(job, found, option, value);
 }
 
 static void check_served(const ls_job *job, size_t *left_out, size_t *seen)

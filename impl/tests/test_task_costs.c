@@ -9,6 +9,7 @@
 #include "impl/step/run/run.h"
 #include "impl/strategies.h"
 #include "impl/tests/devices_fixture.h"
+#include "impl/tests/set_option.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -118,8 +119,7 @@ static ls_step_run *open_case(const fixture *f, const struct strategy_case *c, i
     job->exchange.bucket_bytes = 64; /* several buckets */
     must(ls_strategy_find(c->name, &strategy));
     for (int i = 0; c->option[i][0]; i++)
-        must(ls_declared_set(&job->options, ls_strategy_option(strategy, c->option[i][0]),
-                             c->option[i][1]));
+        set_option(job, strategy, c->option[i][0], c->option[i][1]);
     assert_true(job->model->graph->count <= NODES);
     if (c->allreduce)
         must(ls_allreduce_find(c->allreduce, &job->exchange.allreduce));

@@ -8,6 +8,7 @@
 #include "common/base/tests/must.h"
 #include "common/device/backend.h"
 #include "impl/strategies.h"
+#include "impl/tests/set_option.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -94,8 +95,7 @@ static void the_host_orders_towers(void **state)
                       .exact.shards = 16,
                       .kernels.capture = true,
                       .records = 64};
-        must(ls_declared_set(&job.options, ls_strategy_option(&ls_strategy_towers, "towers-staged"),
-                             way & 1 ? "yes" : "no"));
+        set_option(&job, &ls_strategy_towers, "towers-staged", way & 1 ? "yes" : "no");
         must(ls_optimizer_parse("adam", &job.update.optimizer));
         float *expected = train(f, &job);
         f->device[TOWERS]->backend = &elsewhere;

@@ -18,24 +18,26 @@ static ls_status open_member(ls_resources *r, int index)
     const bool shadow = index >= plan->total;
     const int d = planned->replica;
     ls_member *m = &r->members[index];
-    const ls_replica_options options = {
+    const ls_replica *holder = shadow ? r->members[plan->holder].replica : NULL;
+    const ls_replica like = {
         .job = job,
         .device = ls_step_plan_device(plan, index),
         .number = shadow ? index - plan->total : index,
-        .rows = d >= 0 ? job->batch : 0,
-        .sums = d >= 0 ? ls_replicated_sums(job, d) : 1,
+        .data.rows = d >= 0 ? job->batch : 0,
+        .loss = {.sums = d >= 0 ? ls_replicated_sums(job, d) : 1,
+                 .decays = ls_served_decay(plan, d)},
         .part = ls_step_plan_part(plan, index),
-        .shares = {.buckets = ls_step_plan_shares(plan) ? &group->buckets : NULL,
-                   .share = ls_step_plan_share(plan, index),
-                   .count = ls_step_plan_sharers(plan)},
-        .windows = group->windows.buckets ? &group->windows : NULL,
-        .gradient_windows = group->gradient_windows.buckets ? &group->gradient_windows : NULL,
-        .owns = plan->strategy->owns,
+        .updated = {.shares = {.buckets = ls_step_plan_shares(plan) ? &group->buckets : NULL,
+                               .share = ls_step_plan_share(plan, index),
+                               .count = ls_step_plan_sharers(plan)},
+                    .owns = plan->strategy->owns},
+        .windows = {.parameters = group->windows.buckets ? &group->windows : NULL,
+                    .gradients = group->gradient_windows.buckets ? &group->gradient_windows : NULL},
         .repeats = ls_step_plan_repeats(plan, planned->place),
-        .no_optimizer = !ls_step_plan_updates(plan, index),
-        .decay_loss = ls_served_decay(plan, d),
-        .variables_of = shadow ? r->members[plan->holder].replica : NULL};
-    LS_TRY(ls_replica_open(&options, &m->replica));
+        .updates = ls_step_plan_updates(plan, index) && !shadow,
+        .parameters = shadow ? holder->parameters : NULL,
+        .state = shadow ? holder->state : NULL};
+    LS_TRY(ls_replica_open(&like, &m->replica));
     return d >= 0 ? ls_replicated_open_slices(job, d, planned->slots, m) : LS_OK;
 }
 

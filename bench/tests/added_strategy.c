@@ -3,7 +3,8 @@
  * A strategy that is added to the registry of a second program, `lockstep_added`, in place of
  * `gossip`: tests see what a strategy gets that no other code knows. It has buffers, arithmetic and
  * options of its own: slow momentum (Wang et al., "SlowMo", arXiv 1910.06677). Replicas train
- * alone; at the end of each period u = beta u + x_old - x_mean, x = x_old - share u.
+ * alone; at the end of each period u = beta u + x_old - x_mean, x = x_old - share u / (r + 1) on
+ * replica r, so that replicas differ after it (.average.differ).
  */
 #include "impl/step/step.h"
 #include "impl/strategies.h"
@@ -50,7 +51,8 @@ static void slow_step(ls_step *s, int r, ls_range due)
     const ls_declared_values *options = &ls_step_job(s)->options;
     const ls_span x = ls_parameters(s, r, due), old = ls_own(s, r, OLD, due);
     const ls_span u = ls_own(s, r, SLOW, due);
-    const double decay = ls_declared_real(options, &beta), rate = ls_declared_real(options, &share);
+    const double decay = ls_declared_real(options, &beta);
+    const double rate = ls_declared_real(options, &share) / (r + 1);
     ls_combine(s, "distance", x, &(ls_combination){.a = 1, .x = old, .b = -1, .y = x});
     ls_combine(s, "slow momentum", u, &(ls_combination){.a = decay, .x = u, .b = 1, .y = x});
     ls_combine(s, "slow update", old, &(ls_combination){.a = 1, .x = old, .b = -rate, .y = u});
@@ -77,13 +79,14 @@ static void build(ls_step *s)
 static void replay(const ls_replayed *all)
 {
     const float decay = (float)ls_declared_real(&all->job->options, &beta);
-    const float rate = (float)ls_declared_real(&all->job->options, &share);
+    const double rate = ls_declared_real(&all->job->options, &share);
     const float *mean = all->mean(all);
     for (int r = 0; r < all->replicas; r++) {
         float *x = all->parameters[r], *old = all->own[OLD][r], *u = all->own[SLOW][r];
+        const float own_rate = (float)(rate / (r + 1));
         for (size_t i = all->due.first; i < all->due.first + all->due.count; i++) {
             u[i] = decay * u[i] + (old[i] - mean[i]);
-            x[i] = old[i] -= rate * u[i];
+            x[i] = old[i] -= own_rate * u[i];
         }
     }
 }
@@ -100,7 +103,7 @@ const ls_strategy strategy_added = {
     .rounds = true,
     .spreads = {.gradients.on[LS_MEMBER] = LS_OWN, .parameters.on[LS_MEMBER] = LS_PARTIAL},
     .options = (const ls_declared_option *const[]){&every, &beta, &share, NULL},
-    .average.period = &every,
+    .average = {.period = &every, .differ = true},
     .owns = owns,
     .resolve = resolve,
     .build = build,

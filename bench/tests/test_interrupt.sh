@@ -200,11 +200,15 @@ rows "finished rows survive kill -9, those printed among them" \
     "len(rows) >= 2 and all(x in rows for x in old('killed'))"
 rows "and none is half of one" "all(x['result']['status'] == 'ok' for x in rows)"
 cp out before.kept
-printf 'inject: [none%s, "kill=1:15"]\n' "$(printf ', "delay=1:%dus"' 1 2 3 4 5 6 7)" >plan.yaml
-lockstep run --model poly --strategy mirrored --ranks 2 --steps 20 --blocks 1 --plan plan.yaml --results inject.db
-expect "a rank that is a thread is killed with all of them" [ "$code" -eq 137 ]
+printf 'inject: [none%s, "kill=0:15"]\n' "$(printf ', "delay=1:%dus"' 1 2 3 4 5 6 7)" >plan.yaml
+lockstep run --model poly --strategy mirrored --devices 2 --steps 20 --blocks 1 --plan plan.yaml --results inject.db
+expect "the only rank is the process, which is killed" [ "$code" -eq 137 ]
 lockstep_ok results list --format jsonl --results inject.db
 rows "the rows of the group before are kept" "len(rows) == 8 and r['result']['status'] == 'ok'"
+lockstep run --model poly --strategy mirrored,ps --ranks 2 --steps 20 --inject kill=1:15 --format jsonl --results none
+expect "one of several ranks in a process is killed alone: status 3" [ "$code" -eq 3 ]
+rows "each row names the rank and the step" "len(rows) == 2 and all(x['result']['status'] == 'error' and
+    'rank: 1: ' in x['result']['reason'] and 'step 15' in x['result']['reason'] and 'time' not in x for x in rows)"
 lockstep_ok run --model poly --steps 2 --results kill.db
 lockstep_ok results list --format jsonl --results kill.db
 rows "and the database takes more" "len(rows) == len(old('before')) + 1"

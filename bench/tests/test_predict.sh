@@ -272,12 +272,13 @@ rows "blocks of positions are played" "r['result']['status'] == 'ok'"
 
 cat >plan.yaml <<'YAML'
 model: poly
-strategy: [mirrored, towers]
+strategy: [mirrored, towers, single]
 devices: 3
 link: latency=1ms
 steps: 5
 YAML
 lockstep_ok predict --validate --plan plan.yaml --results measured.db --format jsonl
+expect "what run said of the plan is passed on" one_line 'left out: poly, --strategy single .*on one device'
 rows "a plan is measured now, and its rows are predicted" "len(rows) == 3 and rows[2]['summary']['rows'] == 2 and
     r['case']['link'] == 'latency=1ms' and r['measured_ms'] > 2 and r['predicted_ms'] > 2"
 lockstep_ok predict --validate --results measured.db --format jsonl
@@ -375,6 +376,10 @@ lockstep run --results none --model profile:one.yaml
 expect "run computes nothing of a profile" one_line "use lockstep predict or lockstep advise"
 lockstep predict --validate --format csv --results none.db
 expect "--validate has no csv" one_line "table or jsonl"
+printf 'devices: cpu:99\n' >bad.yaml
+lockstep predict --validate --plan bad.yaml --results none.db
+expect "--validate of a plan that does not run: status 3" [ "$code" -eq 3 ]
+expect "why, in run's words" one_line 'bad.yaml: .* ended with status 3: device: cpu:99: this device does not exist'
 lockstep predict --validate --durations flops=1e9 --results none.db
 expect "nothing measured: one line" one_line "has no row to compare with"
 expect "and status 3" [ "$code" -eq 3 ]

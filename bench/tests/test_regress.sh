@@ -115,8 +115,10 @@ expect "a gate that fails: status 1" [ "$code" -eq 1 ]
 document "it is named" "c['worse'][0]['key'] == 'result.status' and 'other bits' in c['worse'][0]['reason']"
 program later-gate 200000 "" "[ ! -s $work/later-gate.count ] || [ \$(<$work/later-gate.count) -lt 4 ] ||
     { cat $work/gate.row; exit 1; }"
+rm -f base.count
 compare base later-gate
 expect "one that fails later on: status 1" [ "$code" -eq 1 ]
+expect "no block is run once errors decided every case" [ "$(<base.count)" -le 6 ]
 document "it is named, too" "[x['key'] for x in c['worse']] == ['result.status']"
 rm later-gate.count
 for pair in "gate base" "gate gate" "base broken" "later-gate base"; do

@@ -10,6 +10,7 @@
 #include "common/base/clock.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 /* Steps enqueued by one call last about this long, so that an interrupt takes effect soon. */
@@ -140,6 +141,14 @@ static ls_status strike(const ls_trial *trial)
         return LS_OK;
     if (fault->kind == LS_FAULT_HANG && ls_plan_can_hang(trial->session.plan))
         return ls_session_hang(&trial->session, fault->target);
+    if (trial->session.plan->config->ranks > processes->size) { /* a thread: it has no process */
+        char rank[32];
+        snprintf(rank, sizeof rank, "%d", fault->target);
+        return ls_fail(LS_CODE_MISSING, "rank", rank,
+                       "--inject killed it before step %lld; with --on-failure shrink, mirrored "
+                       "and hybrid continue without it",
+                       (long long)fault->step);
+    }
     ls_fault_perform(fault->kind);
     return LS_OK;
 }

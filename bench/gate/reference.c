@@ -156,6 +156,8 @@ ls_status ls_reference_get(ls_workplace *workplace, const ls_plan_of_case *plan,
     key.steps = key.warmup = key.gate_steps = key.eval_samples = 0;
     key.target_kind = LS_TARGET_NONE;
     key.target = 0;
+    key.lr_decay = (int64_t)plan->job.update.schedule.decay; /* may follow from the steps */
+    key.lr_wsd_decay = (int64_t)plan->job.update.schedule.down;
     size_t left = ls_reference_most(workplace);
     for (ls_reference *r = workplace->references, *next; r; r = next) {
         next = r->next;

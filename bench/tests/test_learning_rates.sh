@@ -41,6 +41,8 @@ rows "after it the rate stays" 'r["train"]["lrs"][-20:] == [0] * 20 and r["case"
 lockstep_ok run $small --epochs 3 --lr-schedule wsd --lr-wsd-decay-steps 5 --verbose
 expect "epochs" python3 rates.py
 rows "all epochs' steps" 'r["case"]["lr_decay_steps"] == 12'
+lockstep_ok run $small --steps 5 --warmup 0,4 --gate-steps 3 --lr-schedule cosine
+rows "cases of other lengths have a reference of their own" '[x["equivalence"]["pass"] for x in rows] == [True] * 2'
 
 # What updates apply: half the rate in the first of two steps of warm-up; wsd is constant before it falls.
 for optimizer in sgd momentum adam adamw rmsprop; do

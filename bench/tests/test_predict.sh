@@ -272,13 +272,12 @@ rows "blocks of positions are played" "r['result']['status'] == 'ok'"
 
 cat >plan.yaml <<'YAML'
 model: poly
-strategy: [mirrored, towers, single]
+strategy: [mirrored, towers]
 devices: 3
 link: latency=1ms
 steps: 5
 YAML
 lockstep_ok predict --validate --plan plan.yaml --results measured.db --format jsonl
-expect "what run said of the plan is passed on" one_line 'left out: poly, --strategy single .*on one device'
 rows "a plan is measured now, and its rows are predicted" "len(rows) == 3 and rows[2]['summary']['rows'] == 2 and
     r['case']['link'] == 'latency=1ms' and r['measured_ms'] > 2 and r['predicted_ms'] > 2"
 lockstep_ok predict --validate --results measured.db --format jsonl

@@ -5,8 +5,8 @@
 
 #include <stdio.h>
 
-/* A fault's rank must exist, and its step must be in the timed run. A rank that is a thread can only
- * hang or be killed. */
+/* A fault's rank must exist, and its step must be in the timed run. A rank that is a thread can
+ * only hang or be killed. */
 static ls_status check_rank(const ls_workplace *workplace, const ls_plan_of_case *plan,
                             const char *where)
 {

@@ -41,6 +41,10 @@ extern const char *const ls_scaling_words[],
     *const ls_reduce_words[], *const ls_math_words[], *const ls_precision_words[],
                                                           *const ls_convolution_words[];
 
+/** The case with `single` as its strategy, on its first device, without faults on purpose; options
+ * that `single` does not have get their defaults. Cases of one configuration have the same one. */
+ls_case ls_case_single(const ls_case *one);
+
 /** Whether two cases are equal, texts compared by content. */
 bool ls_case_same(const ls_case *a, const ls_case *b);
 

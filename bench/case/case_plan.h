@@ -24,7 +24,6 @@ typedef struct ls_workplace {
     struct ls_held_values *held; /**< first values by model and seed (first_values.c) */
     bool holds; /**< whether first values drawn from a seed are kept, to draw once */
     struct ls_resumed *resumed;       /**< the state that all go on from (plan_checkpoint.c) */
-    struct ls_reference *references;  /**< bench/gate/reference.h */
     struct ls_kernels_known *kernels; /**< bench/gate/gate_kernels.c */
     struct ls_progress *progress; /**< bench/progress/progress.h; borrowed; NULL if none is shown */
     const ls_wires *wires; /**< network on which cases are played; borrowed; NULL if none is */

@@ -142,7 +142,7 @@ void ls_estimate_phases(const ls_workplace *workplace, const ls_plan_of_case *pl
     const double steps = (double)(plan->warmup + plan->timed),
                  asked = (double)plan->config->gate_steps;
     const double compared = asked < 0 || asked > steps ? steps : asked;
-    const double judges = (plan->job.exact.on || !ls_job_sums(&plan->job) ? 1 : 2) - costs->known;
+    const double judges = (plan->job.exact.on || !ls_job_sums(&plan->job) ? 1 : 2);
     memset(seconds, 0, LS_PHASES * sizeof *seconds);
     if (workplace->request->trace) { /* the trace needs as long as the run itself */
         seconds[LS_PHASE_OPENING] = costs->open_s;

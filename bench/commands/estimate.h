@@ -11,7 +11,6 @@ typedef struct ls_costs {
     double open_s;   /**< opening of devices and strategy */
     double sample_s; /**< forward and backward of a sample, by one device */
     double step_s;   /**< a step of all devices */
-    bool known;      /**< the reference is known from an earlier case */
 } ls_costs;
 
 typedef struct ls_estimate {

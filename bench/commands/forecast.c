@@ -6,7 +6,6 @@
 #include "bench/case/workplace.h"
 #include "bench/commands/command.h"
 #include "bench/commands/run_parts.h"
-#include "bench/gate/reference.h"
 #include "bench/progress/progress.h"
 #include "bench/statistics/statistics.h"
 #include "bench/train/interrupt.h"
@@ -28,7 +27,7 @@ static ls_status list_cases(const ls_request *request, ls_forecast *out)
     memcpy(out->configs, request->cases, request->case_count * sizeof *out->configs);
     out->count = request->case_count;
     for (size_t i = 0; i < request->case_count && request->baseline; i++) {
-        const ls_case single = ls_reference_case(&out->configs[i]);
+        const ls_case single = ls_case_single(&out->configs[i]);
         size_t at = 0;
         while (at < out->count && !ls_case_same(&out->configs[at], &single))
             at++;

@@ -8,7 +8,6 @@
 
 #include "bench/case/case_facts.h"
 #include "bench/case/workplace.h"
-#include "bench/gate/reference.h"
 #include "bench/output/format.h"
 #include "bench/train/world.h"
 #include "common/base/grow.h"
@@ -70,24 +69,6 @@ static void add_shared(const ls_workplace *workplace, const ls_memory_case *case
         if (!held)
             out->values += plan->model->graph->variables.elements * sizeof(float);
     }
-}
-
-/* The trajectories of references: cases of one configuration share one. */
-static size_t kept_bytes(const ls_workplace *workplace, const ls_memory_case *cases, size_t count)
-{
-    const size_t most = ls_reference_most(workplace);
-    size_t sum = 0;
-    for (size_t i = 0; i < count; i++) {
-        const ls_case reference = ls_reference_case(cases[i].plan->config);
-        bool known = false;
-        for (size_t k = 0; k < i && !known; k++) {
-            const ls_case earlier = ls_reference_case(cases[k].plan->config);
-            known = ls_case_same(&earlier, &reference) &&
-                    cases[k].footprint.kept >= cases[i].footprint.kept;
-        }
-        sum += known ? 0 : cases[i].footprint.kept;
-    }
-    return sum < most || count == 1 ? sum : most;
 }
 
 static size_t larger(size_t a, size_t b)
@@ -202,7 +183,6 @@ void ls_memory_check(const ls_workplace *workplace, ls_memory_case *cases, size_
     add_shared(workplace, cases, count, out);
     out->program = resident_bytes(processes) + spare_bytes + most * thread_bytes;
     out->program -= out->data < out->program ? out->data : 0;
-    out->values += kept_bytes(workplace, cases, count);
     for (size_t i = 0; i < count; i++) {
         const ls_footprint *f = &cases[i].footprint;
         cases[i].peak = base_bytes(out) + larger(f->gate.sessions, f->training.sessions) +
@@ -233,7 +213,7 @@ static void parts_of(const ls_memory_sum *sum, const ls_memory_case *one, part o
                                 larger(f->gate.sessions, f->training.sessions)},
                                {"copies", "copies of parameters and gradients",
                                 larger(f->gate.copies, f->training.copies)},
-                               {"values", "first values and references", sum->values},
+                               {"values", "first values", sum->values},
                                {"data", "data set", sum->data},
                                {"program", "program and libraries", sum->program}};
     memcpy(out, parts, sizeof parts);

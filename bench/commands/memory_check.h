@@ -23,7 +23,7 @@ typedef struct ls_memory_case {
 typedef struct ls_memory_sum {
     size_t program; /**< resident now: the program, libraries, threads */
     size_t data;    /**< data sets */
-    size_t values;  /**< first values and the references' trajectories, until the command ends */
+    size_t values;  /**< first values, until the command ends */
     size_t limit;   /**< that this host's processes share */
     size_t peak;    /**< the largest of all groups, without the cases that are refused */
 } ls_memory_sum;

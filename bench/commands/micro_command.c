@@ -171,6 +171,10 @@ static ls_status open_micro(const ls_option_set *set, ls_micro *m, ls_request *r
     if (request->results && m->processes->rank == 0)
         LS_TRY(ls_results_open(request->results, true, &m->results));
     m->progress = ls_progress_open(stderr, m->processes->rank > 0 ? 0 : request->progress);
+    static const double unknown[LS_PHASES] = {0};
+    ls_progress_cases(m->progress, 1);
+    ls_progress_expect(m->progress, 0, m->op->name, unknown, false);
+    ls_progress_enter(m->progress, 0, LS_PHASE_TIMING);
     LS_TRY(ls_writer_open(format, ls_output(), &m->writer));
     m->writer->results = m->results ? request->results : NULL;
     return LS_OK;
@@ -289,62 +293,6 @@ ls_status ls_command_micro(const ls_invocation *in, int *exit_status)
     return run_micro(in->set, in->processes, command, exit_status);
 }
 
-/* ---- Progress ------------------------------------------------------------------------------- */
-
-void ls_micro_expect(ls_micro *m, size_t parts)
-{
-    ls_progress_cases(m->progress, parts);
-}
-
-void ls_micro_part(ls_micro *m, size_t part, const char *title, double seconds)
-{
-    const double phases[LS_PHASES] = {[LS_PHASE_TIMING] = seconds};
-    ls_progress_expect(m->progress, part, title, phases, false);
-}
-
-void ls_micro_begin(ls_micro *m, size_t part)
-{
-    if (part > 0)
-        ls_progress_end(m->progress, part - 1);
-    ls_progress_enter(m->progress, part, LS_PHASE_TIMING);
-}
-
-/* For estimates: shortest time of a part, since each round must be long enough for the clock;
- * seconds per byte and per operation. */
-static const double least_part_s = 0.03, byte_s = 2.5e-8, flop_s = 5e-10;
-
-void ls_micro_part_flops(ls_micro *m, size_t part, const char *title, double flops)
-{
-    ls_micro_part(m, part, title, least_part_s + flop_s * flops);
-}
-
-void ls_micro_expect_sizes(ls_micro *m, const size_t *sizes, size_t count)
-{
-    const size_t all = count * (m->allreduce->count ? m->allreduce->count : 1);
-    const double ranks = (double)m->ranks * m->processes->size;
-    char title[96], bytes[32];
-    ls_micro_expect(m, all);
-    for (size_t i = 0; i < all; i++) {
-        const char *which = m->allreduce->count ? m->allreduce->values[i / count].text : "";
-        const double size = (double)sizes[i % count];
-        snprintf(title, sizeof title, "%s%s%s %s", m->op->name, *which ? " " : "", which,
-                 ls_format_bytes(size, bytes));
-        ls_micro_part(m, i, title, least_part_s + byte_s * size * (ranks + 1));
-    }
-}
-
-void ls_micro_expect_nodes(ls_micro *m, const char *name, size_t more)
-{
-    const ls_graph *graph = m->model->graph;
-    char title[96];
-    ls_micro_expect(m, (size_t)graph->count + more);
-    for (int n = 0; n < graph->count; n++) {
-        const double flops = ls_graph_node_flops(graph, n) * (double)m->batch;
-        snprintf(title, sizeof title, "%s %s", name, graph->nodes[n].layer->name);
-        ls_micro_part_flops(m, (size_t)n, title, flops);
-    }
-}
-
 /* ---- Sizes and rows ------------------------------------------------------------------------- */
 
 ls_status ls_micro_sizes(const ls_micro *m, size_t smallest, size_t sizes[LS_MICRO_SIZES],
@@ -449,6 +397,6 @@ ls_status ls_micro_row(ls_micro *m, const ls_micro_figure *f)
         status = ls_results_append(m->results, row);
     ls_progress_pause(m->progress);
     status = ls_status_first(status, ls_writer_row(m->writer, row)); /* even if it was not saved */
-    ls_progress_update(m->progress, 0.5, NAN, NAN);                  /* continues below the row */
+    ls_progress_update(m->progress, 0, NAN, NAN);                    /* continues below the row */
     return ls_world_agree(m->processes->comm, status);
 }

@@ -3,7 +3,6 @@
 #include "bench/commands/run_parts.h"
 
 #include "bench/case/case_facts.h"
-#include "bench/gate/reference.h"
 #include "bench/row/roof.h"
 #include "bench/commands/estimate.h"
 #include "bench/train/interrupt.h"
@@ -54,16 +53,8 @@ void ls_run_expect(command_run *run, const case_run *c, double step_s)
     double seconds[LS_PHASES];
     if (!run->workplace.progress)
         return;
-    ls_costs costs = ls_estimate_count(&run->workplace, &c->plan, step_s);
+    const ls_costs costs = ls_estimate_count(&run->workplace, &c->plan, step_s);
     const size_t own = (size_t)(c - run->cases);
-    /* the gate may have the case's reference from an earlier case */
-    const ls_case single = ls_reference_case(&run->configs[own]);
-    bool known = false;
-    for (size_t i = own; i > 0 && own - i < LS_GROUP_CASES && !known; i--) {
-        const ls_case earlier = ls_reference_case(&run->configs[i - 1]);
-        known = ls_case_same(&earlier, &single);
-    }
-    costs.known = known;
     ls_estimate_phases(&run->workplace, &c->plan, &costs, seconds);
     if (seconds[LS_PHASE_CHECKING] > 0)
         seconds[LS_PHASE_CHECKING] += ls_estimate_kernels(run->configs, own);

@@ -15,7 +15,6 @@
 #include "bench/commands/memory_check.h"
 #include "bench/commands/run_parts.h"
 #include "bench/gate/gate.h"
-#include "bench/gate/reference.h"
 #include "bench/output/standard_output.h"
 #include "common/base/whole_file.h"
 #include "bench/row/row.h"
@@ -199,7 +198,7 @@ static size_t find_case(const command_run *run, size_t first, size_t end, const 
 static void find_baselines(command_run *run, size_t first)
 {
     for (size_t i = first; i < run->count; i++) {
-        const ls_case single = ls_reference_case(&run->configs[i]);
+        const ls_case single = ls_case_single(&run->configs[i]);
         size_t at = find_case(run, first, run->count, &single);
         const size_t before =
             find_case(run, 0, first, &single); /* not in turns with this case, but known */
@@ -226,7 +225,7 @@ static void list_group(command_run *run, size_t *next, size_t group)
     ls_case singles[LS_GROUP_CASES];
     size_t added = 0;
     while (*next < request->case_count) {
-        const ls_case *one = &request->cases[*next], single = ls_reference_case(one);
+        const ls_case *one = &request->cases[*next], single = ls_case_single(one);
         bool adds = request->baseline && !ls_case_same(one, &single) &&
                     find_case(run, first, run->count, &single) == run->count;
         for (size_t i = 0; i < added; i++)
@@ -392,7 +391,6 @@ static bool close_command(command_run *run)
         free_case(&run->cases[i]);
     free(run->cases);
     free(run->configs);
-    ls_references_close(&run->workplace);
     ls_gate_kernels_close(&run->workplace);
     ls_workplace_close(&run->workplace);
     return false;

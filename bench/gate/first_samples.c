@@ -115,25 +115,30 @@ ls_status ls_gate_open_oracle(const ls_plan_of_case *plan, const ls_job *job, ls
  * gradient. */
 static const double flips_bound = 0.5;
 
-/* The first step's gradient [elements]: of slices, or of the batch in one piece. */
-static ls_status compute(const ls_workplace *workplace, const ls_plan_of_case *plan, bool slices,
-                         float *gradient)
+/* The first step's gradient [elements], and its loss. */
+static ls_status compute(const ls_workplace *workplace, const ls_plan_of_case *plan,
+                         ls_session_opener judge, float *gradient, double *loss)
 {
-    ls_plan_of_case one = *plan;
     ls_closing(ls_session_close) ls_session session = {0};
-    double loss;
-    const bool oracle = slices && !plan->job.exact.on;
-    one.job.exact.on = slices && plan->job.exact.on;
-    const ls_opening how = {.judge = oracle ? ls_gate_open_oracle : ls_session_single};
-    LS_TRY(ls_session_open(workplace, &one, how, &session));
-    if (oracle && ls_strategy_reduces(plan->strategy) && !plan->job.exchange.allreduce->oracle)
-        ls_oracle_widely(session.run); /* only a library knows the order */
-    LS_TRY(ls_session_one_step(&session, gradient, &loss));
-    if (!oracle)
+    LS_TRY(ls_session_open(workplace, plan, (ls_opening){.judge = judge}, &session));
+    if (judge == ls_session_single) {
+        LS_TRY(ls_session_one_step(&session, gradient, loss));
         return session.run->functions->gradient(session.run, gradient);
+    }
+    if (ls_strategy_reduces(plan->strategy) && !plan->job.exchange.allreduce->oracle)
+        ls_oracle_widely(session.run); /* only a library knows the order */
+    LS_TRY(ls_session_one_step(&session, gradient, loss));
     memcpy(gradient, ls_oracle_gradient(session.run),
            plan->model->graph->variables.elements * sizeof *gradient);
     return LS_OK;
+}
+
+ls_status ls_gate_whole(const ls_workplace *workplace, const ls_plan_of_case *plan, float *gradient,
+                        double *loss)
+{
+    ls_plan_of_case one = *plan;
+    one.job.exact.on = false;
+    return compute(workplace, &one, ls_session_single, gradient, loss);
 }
 
 ls_status ls_gate_first_again(const ls_workplace *workplace, const ls_plan_of_case *plan,
@@ -147,6 +152,7 @@ ls_status ls_gate_first_again(const ls_workplace *workplace, const ls_plan_of_ca
         return LS_OK;
     ls_closing(ls_first_samples_close) ls_first_samples samples = {0};
     ls_auto float *summed = NULL;
+    double loss;
     LS_TRY(ls_first_samples_open(plan, (size_t)count, true, &samples));
     ls_plan_of_case one = ls_first_samples_plan(plan, &samples);
     one.job.batch = count;
@@ -157,8 +163,9 @@ ls_status ls_gate_first_again(const ls_workplace *workplace, const ls_plan_of_ca
         return LS_OK; /* the comparison would be the same */
     LS_TRY(ls_allocate("gate", &summed, 2 * variables->elements + 1, sizeof *summed));
     float *whole = summed + variables->elements;
-    LS_TRY(compute(workplace, &one, true, summed));
-    LS_TRY(compute(workplace, &one, false, whole));
+    LS_TRY(compute(workplace, &one, one.job.exact.on ? ls_session_single : ls_gate_open_oracle,
+                   summed, &loss));
+    LS_TRY(ls_gate_whole(workplace, &one, whole, &loss));
     *rel = ls_model_distance(variables, summed, whole, ls_gate_products(plan, count));
     return LS_OK;
 }

@@ -35,6 +35,10 @@ ls_plan_of_case ls_first_samples_plan(const ls_plan_of_case *plan, const ls_firs
 /** Opens the oracle of the plan's strategy: a ls_session_opener. */
 ls_status ls_gate_open_oracle(const ls_plan_of_case *plan, const ls_job *job, ls_run **out);
 
+/** The first gradient [elements] and loss of the whole batch in one piece, by `single`. */
+ls_status ls_gate_whole(const ls_workplace *workplace, const ls_plan_of_case *plan, float *gradient,
+                        double *loss);
+
 /** If samples or variables can be lifted, or were rounded to bfloat16: how far their first
  * gradient, in float32, summed over slices (shards, in exact mode), is from the gradient of the
  * whole batch in one piece, with what may have been flushed allowed for. Otherwise *rel stays. */

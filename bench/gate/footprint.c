@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Footprint; see footprint.h. Copies that are allocated but not written to are left out: the system
- * gives them no memory. Shared memory is bounded from above: each case counts the reference that it
- * may have in common with an earlier one.
+ * gives them no memory.
  */
 #include "bench/gate/footprint.h"
 
 #include "bench/gate/first_samples.h"
 #include "bench/gate/gate.h"
-#include "bench/gate/reference.h"
 #include "bench/train/world.h"
 
 /* A step's time, loss and records on the host, at most. */
@@ -54,17 +52,13 @@ static size_t moved_bytes(const ls_plan_of_case *plan)
 
 /* The judges of the candidate's steps, which are open next to it. */
 static ls_status add_judges(const ls_workplace *workplace, const ls_plan_of_case *plan,
-                            uint64_t steps, ls_footprint *out)
+                            ls_footprint *out)
 {
     const ls_job *job = &plan->job;
     const size_t bytes = parameter_bytes(plan);
     const bool alone = ls_strategy_alone(plan->strategy), arrival = ls_ps_by_arrival(&job->ps);
     const bool parts = ls_job_sums(job);
-    const bool tail = ls_job_tail(job) && ls_job_steps_per_epoch(job) > steps;
-    const uint64_t kept = alone ? 1 : arrival ? 0 : steps;
-    out->kept = kept ? ls_reference_bytes(workplace, bytes / sizeof(float), kept) : 0;
-    out->gate.copies +=
-        bytes * (1 + (size_t)job->exact.on + tail); /* of the reference: gradients */
+    out->gate.copies += bytes * (2 + (size_t)job->exact.on); /* of `single` */
     if (alone) { /* its replay keeps the optimizer state of each replica of all processes */
         out->gate.copies +=
             (size_t)plan->all_devices * out->need.devices[0].formula.bytes[LS_MEMORY_OPTIMIZER];
@@ -93,7 +87,7 @@ static ls_status count_gate(const ls_workplace *workplace, const ls_plan_of_case
         return LS_OK;
     out->gate.copies += bytes * (2 + 2 * several); /* after a step, again; of oracle and replica */
     out->gate.copies += workplace->request->verify && workplace->request->save ? bytes : 0;
-    return add_judges(workplace, plan, steps, out);
+    return add_judges(workplace, plan, out);
 }
 
 static void count_training(const ls_workplace *workplace, const ls_plan_of_case *plan,

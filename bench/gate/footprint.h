@@ -18,7 +18,6 @@ typedef struct ls_footprint_phase {
 /** What a case takes besides the program, its data set and its first values. */
 typedef struct ls_footprint {
     ls_footprint_phase gate, training;
-    size_t kept;  /**< of the reference: until the command ends */
     ls_need need; /**< of the candidate's devices */
 } ls_footprint;
 

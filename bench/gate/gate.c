@@ -6,7 +6,6 @@
 #include "bench/case/workplace.h"
 #include "bench/gate/first_samples.h"
 #include "bench/gate/oracle.h"
-#include "bench/gate/reference.h"
 #include "bench/progress/progress.h"
 #include "bench/train/change.h"
 #include "bench/train/trial/checked.h"
@@ -29,49 +28,49 @@ static const double gradient_bound = 2e-2;
 /* Steps enqueued at once with a library's sums. */
 enum { LIBRARY_AT_ONCE = 4 };
 
-/* The candidate runs here, and for several replicas in fast mode the oracle; `single` is a
- * reference. */
+/* `single` is the reference; for several replicas in fast mode the oracle judges. */
 enum { CANDIDATE, ORACLE, SINGLE, SIDES };
 
 typedef struct comparison {
     ls_workplace *workplace;
     const ls_plan_of_case *plan;
     const ls_variables *variables;
-    ls_comm *comm;          /* of the processes */
-    bool judges;            /* true on rank 0 */
-    bool library;           /* a library computes the candidate's sums */
-    float *given;           /* [elements] the candidate's reduced gradient, where judges are */
-    ls_session run[SINGLE]; /* candidate, oracle; zero-filled if not open */
+    ls_comm *comm;         /* of the processes */
+    bool judges;           /* true on rank 0 */
+    bool library;          /* a library computes the candidate's sums */
+    float *given;          /* [elements] the candidate's reduced gradient, where judges are */
+    ls_session run[SIDES]; /* zero-filled if not open */
     /* Where judges are; elsewhere NULL, but `at_once` if a library sums: */
-    float *own[SINGLE];         /* [elements] parameters of each */
+    float *own[SIDES];          /* [elements] parameters of each */
     const float *values[SIDES]; /* [elements] parameters that each has reached */
-    float *other;               /* [elements] an array of the oracle's state */
+    float *other;               /* [elements] an array of a judge's state, or its gradient */
+    float *whole;               /* [elements] the first gradient of the batch in one piece */
     float *at_once;             /* [elements] candidate's, after steps enqueued by one call */
     ls_session_found found;     /* in the candidate after the latest step */
-    double loss[SIDES];
-    ls_reference *single;
+    double loss[SIDES], whole_loss;
 } comparison;
 
 static void close_comparison(comparison *c)
 {
-    for (int i = 0; i < SINGLE; i++) {
+    for (int i = 0; i < SIDES; i++) {
         ls_session_close(&c->run[i]);
         free(c->own[i]);
     }
     free(c->other);
+    free(c->whole);
     free(c->at_once);
-    if (c->single)
-        ls_reference_done(c->workplace, c->single);
     free(c->given);
 }
 
-/* Opens the judges first, since the reference uses the same devices as the candidate. */
-static ls_status open_judges(ls_workplace *workplace, uint64_t steps, comparison *c)
+static ls_status open_judges(const ls_workplace *workplace, uint64_t steps, comparison *c)
 {
     const ls_plan_of_case *plan = c->plan, *first = plan->phases ? &plan->phases->plan : plan;
-    if (!c->judges)
+    if (!c->judges || !steps)
         return LS_OK;
-    LS_TRY(ls_reference_get(workplace, plan, steps, &c->single));
+    if (plan->job.exact.on)
+        LS_TRY(ls_gate_whole(workplace, plan, c->whole, &c->whole_loss));
+    LS_TRY(ls_session_open(workplace, plan, (ls_opening){.judge = ls_session_single},
+                           &c->run[SINGLE]));
     if (plan->job.exact.on || !ls_job_sums(&plan->job))
         return LS_OK;
     return ls_session_open(workplace, first, (ls_opening){.judge = ls_gate_open_oracle},
@@ -89,8 +88,8 @@ static ls_status open_comparison(ls_workplace *workplace, const ls_plan_of_case 
                       .judges = !job->ranks.comm || job->ranks.comm->rank == 0,
                       .library = ls_strategy_reduces(plan->strategy) && !job->exact.on &&
                                  plan->all_devices > 1 && !job->exchange.allreduce->oracle};
-    float **const arrays[] = {&c->at_once, &c->own[CANDIDATE], &c->own[ORACLE], &c->given,
-                              &c->other};
+    float **const arrays[] = {&c->at_once, &c->own[CANDIDATE], &c->own[ORACLE], &c->own[SINGLE],
+                              &c->given,   &c->other,          &c->whole};
     const size_t count = c->judges ? sizeof arrays / sizeof *arrays : c->library;
     ls_status status = LS_OK;
     for (size_t i = 0; i < count && !status; i++)
@@ -125,17 +124,16 @@ static void note_element(const comparison *c, const char *when, const ls_differe
 static ls_status judge_first_step(const comparison *c, ls_gate *gate)
 {
     const double products = ls_gate_products(c->plan, c->plan->job.batch);
-    double loss;
     char by[LS_GATE_BY];
-    const float *whole = ls_reference_whole(c->single, &loss);
-    const float *summed = c->run[ORACLE].run ? ls_oracle_gradient(c->run[ORACLE].run)
-                                             : ls_reference_gradient(c->single);
-    double rel = ls_model_distance(c->variables, summed, whole, 0);
+    ls_run *oracle = c->run[ORACLE].run, *single = c->run[SINGLE].run;
+    LS_TRY(single->functions->gradient(single, oracle ? c->whole : c->other));
+    const float *summed = oracle ? ls_oracle_gradient(oracle) : c->other;
+    double rel = ls_model_distance(c->variables, summed, c->whole, 0);
     if (!(rel <= gradient_bound))
-        rel = ls_model_distance(c->variables, summed, whole, products);
+        rel = ls_model_distance(c->variables, summed, c->whole, products);
     if (!(rel <= gradient_bound))
         LS_TRY(ls_gate_first_again(c->workplace, c->plan, &rel));
-    if (c->run[ORACLE].run)
+    if (oracle)
         gate->gradient_rel = rel;
     if (!gate->pass)
         return LS_OK;
@@ -145,7 +143,8 @@ static ls_status judge_first_step(const comparison *c, ls_gate *gate)
             "step 0: the gradient differs from the gradient of the whole batch on one device %s",
             ls_gate_difference(rel, gradient_bound, by));
     else
-        ls_gate_whole_loss(c->plan, c->plan->job.start, c->loss[CANDIDATE], loss, gate);
+        ls_gate_whole_loss(c->plan, c->plan->job.start, c->loss[CANDIDATE],
+                           oracle ? c->loss[SINGLE] : c->whole_loss, gate);
     return LS_OK;
 }
 
@@ -260,7 +259,7 @@ static ls_status judge_step(comparison *c, uint64_t step, ls_gate *gate)
     }
     if (c->run[ORACLE].run)
         LS_TRY(take_step(c, ORACLE));
-    LS_TRY(ls_reference_step(c->single, step, &c->values[SINGLE], &c->loss[SINGLE]));
+    LS_TRY(take_step(c, SINGLE));
     ls_difference drift =
         ls_variables_compare(c->variables, c->values[CANDIDATE], c->values[SINGLE]);
     ls_difference d = ls_variables_compare(c->variables, c->values[CANDIDATE], c->values[judge]);
@@ -318,22 +317,13 @@ static ls_status compare_step(comparison *c, uint64_t step, ls_gate *gate)
  * other bits. */
 static ls_status judge_state(comparison *c, ls_values array, const char *name, ls_gate *gate)
 {
-    ls_run *oracle = c->run[ORACLE].run ? c->run[ORACLE].run : NULL;
+    ls_run *oracle = c->run[ORACLE].run, *judge = oracle ? oracle : c->run[SINGLE].run;
     char when[64];
     snprintf(when, sizeof when, "after %llu steps %s", (unsigned long long)gate->steps, name);
-    if (oracle) {
-        LS_TRY(oracle->functions->state(oracle, array, ls_job_elements(oracle->job), c->other));
-        const ls_difference d = ls_variables_compare(c->variables, c->at_once, c->other);
-        if (!d.same_bits && gate->pass)
-            note_element(c, when, &d, c->at_once, ls_gate_judge_name(true), c->other, gate);
-        return LS_OK;
-    }
-    const uint64_t *expected = ls_reference_state(c->single, array);
-    for (size_t i = 0; i < c->variables->count && gate->pass; i++) {
-        const ls_variable *v = &c->variables->items[i];
-        if (ls_reference_hash(c->at_once + v->offset, v->count) != expected[i])
-            ls_gate_wrong(gate, "%s: %s differs from training on one device", when, v->name);
-    }
+    LS_TRY(judge->functions->state(judge, array, ls_job_elements(judge->job), c->other));
+    const ls_difference d = ls_variables_compare(c->variables, c->at_once, c->other);
+    if (!d.same_bits && gate->pass)
+        note_element(c, when, &d, c->at_once, ls_gate_judge_name(oracle), c->other, gate);
     return LS_OK;
 }
 
@@ -385,9 +375,10 @@ static ls_status compare_tail(comparison *c, uint64_t steps, ls_gate *gate)
     uint64_t last;
     if (!gate->pass || !steps || !ls_job_lacks_tail(&plan->job, plan->job.start, steps, &last))
         return LS_OK;
-    ls_status status = ls_session_begin_at(&c->run[CANDIDATE], last, &plan->initial);
-    if (!status && c->run[ORACLE].run)
-        status = ls_session_begin_at(&c->run[ORACLE], last, &plan->initial);
+    ls_status status = LS_OK;
+    for (int side = CANDIDATE; side < SIDES && !status; side++)
+        if (c->run[side].run)
+            status = ls_session_begin_at(&c->run[side], last, &plan->initial);
     LS_TRY(ls_world_agree(c->comm, status));
     LS_TRY(compare_step(c, last, gate));
     gate->steps = steps + 1;
@@ -403,7 +394,7 @@ static ls_status compare(comparison *c, uint64_t steps, ls_gate *gate)
     const ls_gate_sides sides = {.workplace = c->workplace,
                                  .candidate = &c->run[CANDIDATE],
                                  .oracle = c->run[ORACLE].run ? &c->run[ORACLE] : NULL,
-                                 .reference = c->single};
+                                 .single = c->run[SINGLE].run ? &c->run[SINGLE] : NULL};
     for (uint64_t step = 0; step < steps && !gate->interrupted; step++) {
         LS_TRY(ls_gate_switch_members(&sides, gate));
         LS_TRY(compare_step(c, plan->job.start + step, gate));

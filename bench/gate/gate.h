@@ -6,7 +6,6 @@
  */
 #pragma once
 
-#include "bench/gate/reference.h"
 #include "bench/train/session.h"
 
 #include <jansson.h>
@@ -105,8 +104,8 @@ ls_status ls_gate_traffic(const ls_run *run, ls_gate *gate);
 typedef struct ls_gate_sides {
     const ls_workplace *workplace;
     ls_session *candidate;
-    ls_session *oracle;      /**< NULL means `single` judges, or this process does not */
-    ls_reference *reference; /**< NULL means the oracle alone judges, or this process does not */
+    ls_session *oracle; /**< NULL means `single` judges, or this process does not */
+    ls_session *single; /**< NULL means the oracle alone judges, or this process does not */
 } ls_gate_sides;
 
 /** Candidate and oracle go on with other members where that is due (bench/train/change.h); the new

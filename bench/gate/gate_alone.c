@@ -9,6 +9,7 @@
 
 #include "bench/case/case_plan.h"
 #include "bench/case/workplace.h"
+#include "bench/gate/first_samples.h"
 #include "bench/gate/replay.h"
 #include "bench/progress/progress.h"
 #include "bench/train/trial/checked.h"
@@ -54,8 +55,6 @@ ls_status ls_gate_open_replay(const ls_plan_of_case *plan, const ls_job *job, ls
 static ls_status open_judges(comparison *c)
 {
     const size_t elements = c->variables->elements + 1, replicas = (size_t)c->replicas;
-    ls_reference *single;
-    const float *values;
     LS_TRY(ls_allocate("gate", &c->candidate_values, 3 * elements, sizeof *c->candidate_values));
     LS_TRY(ls_allocate("gate", &c->own, (size_t)c->local + 2 * replicas, sizeof *c->own));
     c->judge_values = c->candidate_values + elements;
@@ -65,12 +64,7 @@ static ls_status open_judges(comparison *c)
     LS_TRY(ls_plan_initial(c->plan, c->first));
     if (!c->judges)
         return LS_OK;
-    LS_TRY(ls_reference_get(c->workplace, c->plan, 1, &single));
-    ls_status status = ls_reference_step(single, 0, &values, &c->whole_loss);
-    if (!status)
-        ls_reference_whole(single, &c->whole_loss);
-    ls_reference_done(c->workplace, single);
-    LS_TRY(status);
+    LS_TRY(ls_gate_whole(c->workplace, c->plan, c->judge_values, &c->whole_loss));
     return ls_session_open(c->workplace, c->plan, (ls_opening){.judge = ls_gate_open_replay},
                            &c->judge);
 }

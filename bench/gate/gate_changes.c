@@ -142,18 +142,16 @@ ls_status ls_gate_check_changes(const ls_workplace *workplace, const ls_plan_of_
 {
     const size_t elements = plan->model->graph->variables.elements + 1;
     const ls_elastic_phase *last = plan->phases;
-    ls_closing(ls_session_close) ls_session single = {0};
     ls_auto float *values = NULL;
     while (last && last->next)
         last = last->next;
     if (!last || last->first < plan->job.start + steps)
         return LS_OK;
     LS_TRY(ls_allocate("gate", &values, 2 * elements, sizeof *values));
-    LS_TRY(ls_session_open(workplace, plan, (ls_opening){.judge = ls_session_single}, &single));
     const changes c = {.workplace = workplace,
                        .candidate = sides->candidate,
-                       .judge = sides->oracle ? sides->oracle : &single,
-                       .single = sides->oracle ? &single : NULL,
+                       .judge = sides->oracle ? sides->oracle : sides->single,
+                       .single = sides->oracle ? sides->single : NULL,
                        .variables = &plan->model->graph->variables,
                        .candidate_values = values,
                        .judge_values = values + elements};

@@ -15,7 +15,7 @@
 
 #include "bench/case/case_plan.h"
 #include "bench/gate/first_samples.h"
-#include "bench/gate/reference.h"
+#include "bench/case/case_facts.h"
 #include "bench/train/time_steps.h"
 #include "bench/train/world.h"
 #include "common/base/grow.h"
@@ -207,7 +207,7 @@ static int64_t samples_of(const ls_plan_of_case *plan, int64_t rows, double flop
 
 static ls_case key_of(const ls_plan_of_case *plan, int64_t rows)
 {
-    ls_case key = ls_reference_case(plan->config);
+    ls_case key = ls_case_single(plan->config);
     key.batch = rows;
     key.scaling = LS_SCALING_STRONG;
     key.epochs = key.micro_shards = key.micro_splits = key.steps = key.warmup = key.gate_steps = 0;

@@ -69,15 +69,20 @@ ls_status ls_gate_switch_members(const ls_gate_sides *sides, ls_gate *gate)
     return ls_gate_step(sides->candidate, gate);
 }
 
+/* How many test samples are compared: at least a batch, so that all replicas evaluate some. */
+static uint64_t tested(const ls_plan_of_case *plan)
+{
+    const uint64_t batch = (uint64_t)plan->job.batch;
+    const uint64_t least = ls_plan_has_tokens(plan) ? 16 : 256;
+    return batch > least ? batch : least;
+}
+
 /* Equal parameters must give the same evaluation. */
 static ls_status judge(const ls_gate_sides *sides, const ls_evaluation *found, ls_gate *gate)
 {
     ls_evaluation expected;
-    const uint64_t samples = ls_reference_tested(sides->candidate->plan);
-    if (sides->oracle)
-        LS_TRY(ls_session_evaluate(sides->oracle, samples, true, &expected));
-    else
-        expected = *ls_reference_evaluation(sides->reference);
+    LS_TRY(ls_session_evaluate(sides->oracle ? sides->oracle : sides->single,
+                               tested(sides->candidate->plan), true, &expected));
     gate->interrupted |= expected.stopped;
     if (expected.stopped || (expected.outputs == found->outputs && expected.right == found->right &&
                              expected.counted == found->counted))
@@ -98,10 +103,10 @@ ls_status ls_gate_evaluation(const ls_gate_sides *sides, ls_gate *gate)
     ls_evaluation found = {0};
     if (!gate->pass || !ls_plan_tests(candidate->plan))
         return LS_OK;
-    LS_TRY(ls_session_evaluate(candidate, ls_reference_tested(candidate->plan), true, &found));
+    LS_TRY(ls_session_evaluate(candidate, tested(candidate->plan), true, &found));
     gate->interrupted = found.stopped;
     const ls_status status =
-        !found.stopped && (sides->reference || sides->oracle) ? judge(sides, &found, gate) : LS_OK;
+        !found.stopped && (sides->single || sides->oracle) ? judge(sides, &found, gate) : LS_OK;
     return ls_world_turn(candidate->job.ranks.comm, status, NULL, &gate->interrupted);
 }
 

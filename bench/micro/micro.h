@@ -44,7 +44,7 @@ typedef struct ls_micro {
     bool silent;                  /**< rows are neither stored nor printed */
     double sent_ns[2];            /**< of the last rows of sendrecv: time of a message, */
     size_t sent_bytes[2];         /**< of so many bytes: the smallest and the largest */
-    struct ls_progress *progress; /**< of the parts below; NULL if none is shown */
+    struct ls_progress *progress; /**< NULL if none is shown */
 } ls_micro;
 
 /** The figures of a row. */
@@ -84,20 +84,6 @@ typedef struct ls_micro_op {
 /** The sizes that --sizes gives, in bytes; by default from `smallest` on, times 4, to 64 MiB. */
 ls_status ls_micro_sizes(const ls_micro *m, size_t smallest, size_t sizes[LS_MICRO_SIZES],
                          size_t *count);
-
-/** Tell the progress the number of parts of the operation; the title of a part and about how long
- * it takes; and that a part begins. */
-void ls_micro_expect(ls_micro *m, size_t parts);
-void ls_micro_part(ls_micro *m, size_t part, const char *title, double seconds);
-void ls_micro_part_flops(ls_micro *m, size_t part, const char *title, double flops);
-void ls_micro_begin(ls_micro *m, size_t part);
-
-/** As above, for an operation with a part for each size of each all-reduce. */
-void ls_micro_expect_sizes(ls_micro *m, const size_t *sizes, size_t count);
-
-/** As above, for an operation with a part for each node of the model, timed by its products, and
- * `more` parts. */
-void ls_micro_expect_nodes(ls_micro *m, const char *name, size_t more);
 
 /** Stores and prints a row; fails if elements are wrong. For a collective, all processes call
  * it. */

@@ -337,7 +337,6 @@ static ls_status run_sizes(ls_micro *m, ls_collective *c, const char *algorithm,
                            const size_t *sizes, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        ls_micro_begin(m, c->part++);
         for (int place = 0; place < (ls_collective_is(c, "sendrecv") ? 1 : 2); place++) {
             bool automatic = algorithm && strcmp(algorithm, "auto") == 0;
             c->out_of_place = place == 0;
@@ -424,8 +423,6 @@ ls_status ls_micro_collective(ls_micro *m)
         status = keep_possible(m, &c, &given);
     if (!status)
         status = ls_micro_sizes(m, 8, sizes, &count);
-    if (!status)
-        ls_micro_expect_sizes(m, sizes, count);
     for (size_t i = 0; i < given.count && !status; i++)
         status = run_sizes(m, &c, given.values[i].text, sizes, count);
     if (!status && !given.count)

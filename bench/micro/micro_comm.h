@@ -31,7 +31,6 @@ typedef struct ls_collective {
     ls_micro_member *members;
     ls_event *begun; /**< with joint ranks: a call has begun */
     uint64_t calls;
-    size_t part; /**< number of its part, for the progress */
 } ls_collective;
 
 /** Whether it is the collective of this name. */

@@ -187,11 +187,8 @@ ls_status ls_micro_copy(ls_micro *m)
         m->known[1] = ls_device_describe(other);
     }
     ls_status status = LS_OK;
-    ls_micro_expect_sizes(m, sizes, count);
-    for (size_t i = 0; i < count && !status; i++) {
-        ls_micro_begin(m, i);
+    for (size_t i = 0; i < count && !status; i++)
         status = measure_copies(m, other, sizes[i]);
-    }
     ls_device_close(other);
     return status;
 }

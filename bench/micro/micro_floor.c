@@ -59,10 +59,6 @@ ls_status ls_micro_floor(ls_micro *m)
     LS_TRY(
         ls_data_open(m->data ? m->data : m->model->family->default_data, &m->model->need, &data));
     ls_status status = ls_micro_passes(m, true, &sum.ns.median);
-    const size_t nodes = (size_t)m->model->graph->count;
-    ls_micro_part(m, nodes, "optimizer", 0.1);
-    ls_micro_part(m, nodes + 1, "gather", 0.1);
-    ls_micro_begin(m, nodes);
     if (!status)
         status = ls_micro_time_optimizer(m, m->model->graph->variables.elements, &figure);
     if (!status) {
@@ -70,7 +66,6 @@ ls_status ls_micro_floor(ls_micro *m)
         status = ls_micro_row(m, &figure);
         figure = (ls_micro_figure){.op = "gather", .count = (size_t)m->batch};
     }
-    ls_micro_begin(m, nodes + 1);
     if (!status)
         status = time_gather(m, data, &figure);
     if (!status) {

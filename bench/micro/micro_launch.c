@@ -81,12 +81,7 @@ static ls_status run_program(ls_micro *m, int nodes)
 
 ls_status ls_micro_launch(ls_micro *m)
 {
-    const size_t count = sizeof nodes_of / sizeof *nodes_of;
-    ls_micro_expect(m, count);
-    for (size_t i = 0; i < count; i++)
-        ls_micro_part(m, i, "launch", 1e-4 * nodes_of[i]);
-    for (size_t i = 0; i < count; i++) {
-        ls_micro_begin(m, i);
+    for (size_t i = 0; i < sizeof nodes_of / sizeof *nodes_of; i++) {
         const launch single = {.m = m, .nodes = nodes_of[i]};
         LS_TRY(run_program(m, nodes_of[i]));
         LS_TRY(measure(&single, "one by one"));

@@ -47,12 +47,7 @@ ls_status ls_micro_optimizer(ls_micro *m)
     ls_micro_figure figure;
     sizes[0] = m->model->graph->variables.elements * sizeof(float);
     LS_TRY(ls_micro_sizes(m, 4096, sizes + 1, &count));
-    ls_micro_expect_sizes(m, sizes, count + 1);
-    ls_micro_begin(m, 0);
-    LS_TRY(ls_micro_time_optimizer(m, m->model->graph->variables.elements, &figure));
-    LS_TRY(ls_micro_row(m, &figure));
-    for (size_t i = 1; i <= count; i++) {
-        ls_micro_begin(m, i);
+    for (size_t i = 0; i <= count; i++) {
         LS_TRY(ls_micro_time_optimizer(m, sizes[i] / sizeof(float), &figure));
         LS_TRY(ls_micro_row(m, &figure));
     }

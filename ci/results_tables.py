@@ -137,7 +137,7 @@ def kind_of(row):
 
 
 def error_of(rows, kind, machine):
-    """Half the width, in logarithms, that the program gives a kind of case without a machine (validated_table.c)."""
+    """Half the width, in logarithms, that the program gives a kind of case without a machine (validated.c)."""
     errors = sorted(abs(math.log(row["measured_ms"] / row["predicted_ms"])) for row in rows
                     if kind_of(row) == kind and row["machine"] != machine)
     at = 0.9 * (len(errors) - 1)

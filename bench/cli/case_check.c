@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Whether a strategy can run its case, by what is known before opening anything; see cases.h. */
+/* Whether a strategy can run its case, by what is known before opening anything; see options.h. */
 #include "bench/case/case_facts.h"
 #include "bench/case/case_plan.h"
 #include "bench/case/elastic.h"
 #include "bench/case/profile.h"
-#include "bench/cli/cases.h"
+#include "bench/cli/options.h"
 #include "common/base/grow.h"
 #include "common/base/numbers.h"
 #include "common/nn/divide/graph_context.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Cases: see cases.h.
+ * Cases: see options.h.
  *   1. `all` is expanded.
  *   2. For each mapping of the plan's `cases:` (or once) the list of cases starts with the default,
  * and each swept option, in the order of the table, replaces every case that has the option by one
@@ -10,7 +10,7 @@
  *   5. An option that applies to no remaining case is refused.
  *   6. Cases that their strategies cannot run are removed; the rest is repeated.
  */
-#include "bench/cli/cases.h"
+#include "bench/cli/options.h"
 
 #include "bench/case/case_facts.h"
 #include "bench/cli/option_table.h"
@@ -225,7 +225,7 @@ static ls_status add_product(const ls_request_parsing *parsing, const ls_experim
     return LS_OK;
 }
 
-/* ---- What is left out ------------------------------------------------------------------------ */
+/* ---- What is left out ----------------------------------------------------------------------- */
 
 /* Whether the case has this value: setting it would change nothing. */
 static ls_status has_value(const ls_request_parsing *parsing, const ls_option *option,

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Options: see options.h. Arguments and plan fill sets of texts; the texts set the request's
- * options, which apply to the whole command, and make cases (cases.h).
+ * options, which apply to the whole command, and make cases (cases.c).
  */
 #include "bench/cli/options.h"
 
-#include "bench/cli/cases.h"
 #include "bench/cli/option_table.h"
 #include "bench/cli/option_values.h"
 #include "bench/output/format.h"
@@ -209,7 +208,7 @@ json_t *ls_request_swept(const ls_request *request)
     return out;
 }
 
-/* ---- The command line as text -------------------------------------------------------------- */
+/* ---- The command line as text --------------------------------------------------------------- */
 
 /* Quoted for a shell where it needs that. */
 static void write_quoted(FILE *stream, const char *text)

@@ -4,7 +4,7 @@
 
 #include "bench/case/case_facts.h"
 #include "bench/row/roof.h"
-#include "bench/commands/estimate.h"
+#include "bench/commands/forecast.h"
 #include "bench/train/interrupt.h"
 #include "bench/train/world.h"
 

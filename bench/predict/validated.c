@@ -3,15 +3,72 @@
 #include "bench/predict/validated.h"
 
 #include "bench/output/document.h"
+#include "bench/output/format.h"
 #include "bench/output/row_same.h"
 #include "bench/rows/put.h"
+#include "bench/rows/row.h"
 #include "bench/statistics/statistics.h"
 #include "common/base/grow.h"
+#include "template_regret.h"
 #include "template_validated.h"
+#include "validated_rows.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* ---- Rows of other machines, which are a part of the program -------------------------------- */
+
+json_t *ls_embedded_rows(const char *lines)
+{
+    json_t *rows = json_array();
+    for (const char *at = lines; *at; at += strspn(at, "\n")) {
+        json_t *row = json_loads(at, JSON_DISABLE_EOF_CHECK, NULL);
+        if (row)
+            json_array_append_new(rows, row);
+        at += strcspn(at, "\n");
+    }
+    return rows;
+}
+
+json_t *ls_validated_table(void)
+{
+    return ls_embedded_rows(ls_validated_rows);
+}
+
+bool ls_validated_busy(const json_t *row)
+{
+    static const double most_computing = 1.0 / 3, most_messages = 1; /* a device and ms */
+    const double devices = (double)ls_row_count(row, LS_F_case_devices);
+    const double messages = ls_row_real(row, LS_F_traffic_messages_sent);
+    return ls_row_real(row, LS_F_prediction_computing) > most_computing ||
+           messages > most_messages * devices * ls_row_real(row, LS_F_time_step_ms_median);
+}
+
+double ls_validated_error(const json_t *table, bool shared, bool busy, const char *without,
+                          size_t *count)
+{
+    double *errors = calloc(json_array_size(table) + 1, sizeof *errors), error = 0;
+    *count = 0;
+    for (size_t i = 0; errors && i < json_array_size(table); i++) {
+        const char *machine = "";
+        double predicted_ms, measured_ms;
+        int is_shared = 0, is_busy = 0;
+        if (json_unpack(json_array_get(table, i), "{s?b,s?b,s?s,s:F,s:F}", "shared", &is_shared,
+                        "busy", &is_busy, "machine", &machine, "predicted_ms", &predicted_ms,
+                        "measured_ms", &measured_ms) == 0 &&
+            is_shared == shared && (!shared || is_busy == busy) &&
+            !(without && strcmp(machine, without) == 0))
+            errors[(*count)++] = fabs(log(measured_ms / predicted_ms));
+    }
+    if (errors && *count) {
+        ls_statistics_sort(errors, *count);
+        error = ls_statistics_quantile(errors, *count, 0.90);
+    }
+    free(errors);
+    return error;
+}
 
 /* ---- Pairs ---------------------------------------------------------------------------------- */
 
@@ -228,59 +285,50 @@ ls_status ls_validations_take(ls_validations *v, json_t *row, bool *added)
     return LS_OK;
 }
 
-/* ---- Regret ---------------------------------------------------------------------------------- */
+/* ---- Regret --------------------------------------------------------------------------------- */
 
-/* Whether two rows are answers to one question. */
-static bool is_same_question(const json_t *a, const json_t *b)
+ls_regret ls_regret_of(const json_t *document)
+{
+    ls_regret regret = {0};
+    json_auto_t *found = json_array();
+    json_int_t sets;
+    double mean, worst;
+    ls_status_free(ls_document_query(ls_template_regret, document, NULL, found));
+    if (json_unpack(json_array_get(found, 0), "{s:I,s:F,s:F}", "sets", &sets, "mean", &mean,
+                    "worst", &worst) == 0)
+        regret = (ls_regret){(size_t)sets, mean, worst};
+    return regret;
+}
+
+ls_regret ls_validations_regret(const ls_validations *v)
 {
     static const ls_field_number fields[] = {
         LS_F_case_model, LS_F_case_batch_global, LS_F_case_scaling, LS_F_case_reduce,
         LS_F_case_link,  LS_F_case_optimizer,    LS_F_case_inject,
     };
-    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
-        const json_t *one = ls_row_get(a, fields[i]), *other = ls_row_get(b, fields[i]);
-        if (!one != !other || (one && !json_equal(one, other)))
-            return false;
-    }
-    return ls_row_count(a, LS_F_case_devices) == ls_row_count(b, LS_F_case_devices);
-}
-
-void ls_regret_add(ls_regret *r, double chosen, double best)
-{
-    const double regret = chosen / best - 1;
-    r->mean = (r->mean * (double)r->sets + regret) / (double)(r->sets + 1);
-    r->worst = fmax(r->worst, regret);
-    r->sets++;
-}
-
-ls_regret ls_validations_regret(const ls_validations *v)
-{
-    ls_regret regret = {0};
+    json_t *answers = json_array();
+    json_auto_t *document = json_pack("{s:o}", "validated", answers);
     for (size_t i = 0; i < v->count; i++) {
-        const ls_validation *chosen = &v->items[i];
-        double best = chosen->measured_ms;
-        size_t members = 0, before = 0;
-        for (size_t k = 0; k < v->count; k++) {
-            const ls_validation *one = &v->items[k];
-            if (!is_same_question(v->items[i].row, one->row) || is_repeated(v, k))
-                continue;
-            before += k < i;
-            members++;
-            if (one->predicted_ms < chosen->predicted_ms)
-                chosen = one;
-            best = one->measured_ms < best ? one->measured_ms : best;
+        const ls_validation *one = &v->items[i];
+        if (is_repeated(v, i))
+            continue;
+        json_t *question = json_pack("[I]", (json_int_t)ls_row_count(one->row, LS_F_case_devices));
+        for (size_t f = 0; f < sizeof fields / sizeof *fields; f++) {
+            json_t *value = (json_t *)(size_t)ls_row_get(one->row, fields[f]);
+            json_array_append(question, value ? value : json_null());
         }
-        if (!before && members > 1 && !is_repeated(v, i))
-            ls_regret_add(&regret, chosen->measured_ms, best);
+        json_array_append_new(answers, json_pack("{s:o,s:f,s:f}", "question", question, "predicted",
+                                                 one->predicted_ms, "measured", one->measured_ms));
     }
-    return regret;
+    return ls_regret_of(document);
 }
 
 /* ---- Printing ------------------------------------------------------------------------------- */
 
 /* {line, strategy, devices}: `line` is what JSON lines have. */
-static json_t *print_of(const ls_validation *one, bool held)
+static json_t *print_of(const ls_validation *one)
 {
+    const bool held = one->low_ms <= one->measured_ms && one->measured_ms <= one->high_ms;
     json_t *line = json_pack(
         "{s:O?,s:f,s:f,s:f,s:[f,f],s:b}", "case", ls_row_group(one->row, LS_G_case), "predicted_ms",
         one->predicted_ms, "measured_ms", one->measured_ms, "error",
@@ -295,22 +343,10 @@ static json_t *print_of(const ls_validation *one, bool held)
 
 void ls_validations_print(const ls_validations *v, size_t first, bool json, FILE *stream)
 {
-    ls_auto double *errors = calloc(v->count + 1, sizeof *errors);
     json_t *rows = json_array();
-    const size_t count = errors ? v->count - first : 0;
-    double held = 0;
-    for (size_t i = 0; i < count; i++) {
-        const ls_validation *one = &v->items[first + i];
-        const bool holds = one->low_ms <= one->measured_ms && one->measured_ms <= one->high_ms;
-        json_array_append_new(rows, print_of(one, holds));
-        errors[i] = fabs(one->predicted_ms / one->measured_ms - 1);
-        held += holds;
-    }
-    const double median = count ? ls_statistics_median(errors, count) : 0;
-    json_auto_t *all =
-        json_pack("{s:o,s:{s:I,s:f,s:f,s:f}}", "rows", rows, "summary", "rows", (json_int_t)count,
-                  "median_error", median, "largest_error", count ? errors[count - 1] : 0.0, "held",
-                  count ? held / (double)count : 0.0);
+    json_auto_t *all = json_pack("{s:o}", "rows", rows);
+    for (size_t i = first; i < v->count; i++)
+        json_array_append_new(rows, print_of(&v->items[i]));
     ls_status_free(
         ls_document_write(ls_template_validated, all, json ? "jsonl" : "table", NULL, stream));
 }

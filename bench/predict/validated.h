@@ -58,8 +58,8 @@ typedef struct ls_regret {
 /** Over each set of validations that differ only in strategy and its options. */
 ls_regret ls_validations_regret(const ls_validations *validations);
 
-/** Adds a set: the times, or the reverse of the rates, of the choice and of the best. */
-void ls_regret_add(ls_regret *regret, double chosen, double best);
+/** Over the sets of a document (regret.sql). */
+ls_regret ls_regret_of(const json_t *document);
 
 /** Sets the intervals of the validations from number `first` on by the errors of all others, later
  * ones too: what a further prediction would have. */

@@ -6,7 +6,7 @@
  * ends a hang.
  */
 #include "bench/cli/options.h"
-#include "bench/commands/estimate.h"
+#include "bench/commands/forecast.h"
 #include "bench/train/interrupt.h"
 #include "bench/train/time_steps.h"
 #include "bench/train/trial/trial.h"

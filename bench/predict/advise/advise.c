@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /* Advice; see advise.h. */
-#include "bench/predict/advise/advise_parts.h"
-
 #include "bench/case/case_facts.h"
 #include "bench/case/profile.h"
-#include "bench/cli/cases.h"
+#include "bench/cli/options.h"
 #include "bench/cli/option_set.h"
 #include "bench/cli/option_table.h"
 #include "bench/output/format.h"
+#include "bench/predict/advise/advise_parts.h"
 #include "bench/row/row.h"
 #include "bench/rows/row.h"
 #include "bench/train/interrupt.h"
 #include "common/base/grow.h"
 #include "common/base/numbers.h"
 #include "impl/strategies.h"
+#include "published_questions.h"
+#include "published_rows.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -21,6 +22,13 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
+
+ls_regret ls_published_regret(void)
+{
+    json_auto_t *document = json_pack("{s:o,s:o}", "rows", ls_embedded_rows(ls_published_rows),
+                                      "questions", json_loads(ls_published_questions, 0, NULL));
+    return ls_regret_of(document);
+}
 
 ls_status ls_advising_set(ls_case *config, const char *name, const char *value)
 {
@@ -58,7 +66,7 @@ static ls_status refuse(ls_advising *a, ls_advised *advised, ls_code code, const
     return append(&a->out->refused, &a->out->refused_count, advised);
 }
 
-/* ---- Time and progress ----------------------------------------------------------------------- */
+/* ---- Time and progress ---------------------------------------------------------------------- */
 
 static double processor_s(void)
 {
@@ -96,7 +104,7 @@ void ls_advising_show(ls_advising *a, const char *what, const char *options)
     ls_progress_enter(a->progress, 0, LS_PHASE_TIMING);
 }
 
-/* ---- Predictions ----------------------------------------------------------------------------- */
+/* ---- Predictions ---------------------------------------------------------------------------- */
 
 static const char *bound_of(const ls_advising *a, const ls_predicted *p, double step_ms)
 {
@@ -269,7 +277,7 @@ static void generalize(ls_advice *advice)
     }
 }
 
-/* ---- All ------------------------------------------------------------------------------------- */
+/* ---- All ------------------------------------------------------------------------------------ */
 
 static void set_pace(ls_advising *a, ls_advice_pace pace)
 {

@@ -64,7 +64,7 @@ ls_status ls_advising_withdraw(ls_advising *advising, size_t number, ls_status r
 /** Estimates what there is (advise_search.c). */
 ls_status ls_advising_search(ls_advising *advising);
 
-/** The regret of choices over published rows (published.c): results/published.jsonl, as
+/** The regret of choices over published rows: results/published.jsonl, as
  * ci/published.sh wrote it; reports/questions.json says which rows answer one question. */
 ls_regret ls_published_regret(void);
 

@@ -3,7 +3,7 @@
  * The idle share of a pipeline: measured from its stages' queues, and computed from the schedule.
  * Tolerance: 1e-12.
  */
-#include "bench/train/trial/bubble.h"
+#include "bench/train/trial/profile.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Losses, accuracy and targets; see learned.h. */
-#include "bench/train/trial/learned.h"
+/* Losses, accuracy and targets; see trial.h. */
+#include "bench/train/trial/trial.h"
 
 #include "bench/train/session.h"
 #include "common/base/grow.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Memory and servers after the last step; see reported.h. */
-#include "bench/train/trial/reported.h"
+/* Memory and servers after the last step; see trial.h. */
+#include "bench/train/trial/trial.h"
 
 #include "bench/train/world.h"
 #include "common/base/grow.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Checkpoints of a trial; see saved.h. */
-#include "bench/train/trial/saved.h"
+/* Checkpoints of a trial; see trial.h. */
+#include "bench/train/trial/trial.h"
 
 #include "bench/checkpoint/checkpoint.h"
 #include "bench/progress/progress.h"

@@ -38,7 +38,7 @@ ls_status ls_footprint_count(const ls_workplace *workplace, const ls_plan_of_cas
 /** A case and what is found out about it. */
 typedef struct ls_memory_case {
     const ls_plan_of_case *plan;
-    size_t group; /**< cases of a group train in turns, all of them open at once */
+    size_t group; /**< cases of a group take turns, all open at once */
     ls_footprint footprint;
     size_t peak;     /**< bytes of this process, if the case runs alone */
     ls_status error; /**< why the case is refused; owned */

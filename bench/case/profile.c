@@ -118,15 +118,26 @@ static const ls_layer layer = {
     .flops = flops,
 };
 
-static const ls_model_family family = {
-    .name = "profile",
-    .help = "sizes and times of layers",
-    .default_data = "synthetic",
-    .default_optimizer = "sgd",
-    .default_rate = 0.1,
-    .default_batch = 1,
-    .need = {.inputs = 1, .rank = {1}, .shape = {{1}}, .synthetic = "polynomial"},
-};
+#define FAMILY                                                                                     \
+    {                                                                                              \
+        .name = "profile", .help = "sizes and times of layers", .default_data = "synthetic",       \
+        .default_optimizer = "sgd", .default_rate = 0.1, .default_batch = 1,                       \
+        .need = {.inputs = 1, .rank = {1}, .shape = {{1}}, .synthetic = "polynomial"},             \
+    }
+enum { MOST_BYTES = 4 };
+/* One for each number of bytes of an element, which the model's variables, of words, do not tell.
+ */
+static const ls_model_family families[MOST_BYTES + 1] = {FAMILY, FAMILY, FAMILY, FAMILY, FAMILY};
+
+ls_memory_type ls_profile_type(const ls_model *model)
+{
+    static const ls_memory_type types[MOST_BYTES] = {
+        [1] = LS_MEMORY_INT8, [2] = LS_MEMORY_BF16, [3] = LS_MEMORY_OTHER};
+    for (int bytes = 1; bytes < MOST_BYTES; bytes++)
+        if (model->family == &families[bytes])
+            return types[bytes];
+    return LS_MEMORY_FLOAT32;
+}
 
 /* ---- The file -------------------------------------------------------------------------------- */
 
@@ -216,9 +227,10 @@ static ls_status read_root(ls_yaml_file *file, ls_model *model)
     LS_TRY(read_count(file, root, "batch", 1, &model->batch));
     if (ls_yaml_member_text(file, root, "element_bytes"))
         LS_TRY(read_count(file, root, "element_bytes", 1, &all.element_bytes));
-    if (all.element_bytes > (int64_t)sizeof(float))
+    if (all.element_bytes > MOST_BYTES)
         return ls_yaml_refuse(file, "`element_bytes:` is more than 4; use 1 to 4");
     all.batch = model->batch;
+    model->family = &families[all.element_bytes];
     struct fy_node *layers = ls_yaml_member(file, root, "layers");
     if (!layers || !fy_node_is_sequence(layers) || fy_node_sequence_is_empty(layers))
         return ls_yaml_refuse(file, layers ? "`layers:` is not a list of layers"
@@ -242,8 +254,8 @@ ls_status ls_case_model_open(const char *text, const char *data, double dropout,
         return data ? ls_model_open_for(text, data, dropout, out)
                     : ls_model_open_dropping(text, dropout, out);
     LS_TRY(ls_allocate("model", &model, 1, sizeof *model));
-    model->family = &family;
-    model->need = family.need;
+    model->family = &families[MOST_BYTES];
+    model->need = model->family->need;
     snprintf(model->name, sizeof model->name, "%s", text);
     ls_status status = ls_graph_open(&model->graph);
     if (!status)

@@ -22,6 +22,9 @@ bool ls_profile_is(const char *text);
 /** Whether this is a layer's operation of a profile. */
 bool ls_profile_has(const ls_op *op);
 
+/** The type that has as many bytes as an element of a profile's; float32 of other models. */
+ls_memory_type ls_profile_type(const ls_model *model);
+
 /** As ls_model_open_for, of profiles and graphs (graph_file.h), too. LS_CODE_MISSING where a file
  * cannot be read, and LS_CODE_USAGE where it is wrong, name file, line and column. */
 ls_status ls_case_model_open(const char *text, const char *data, double dropout, ls_model **out);

@@ -270,7 +270,7 @@ static ls_status run_micro(const ls_option_set *set, const ls_processes *process
     ls_request request = {.progress = -1, .processes = m.processes};
     ls_status status = ls_world_agree(m.processes->comm, open_micro(set, &m, &request));
     if (!status && op->needs_roof)
-        status = ls_roof_get(m.machine, m.device, LS_MATH_FLOAT32, 0, &m.roof);
+        status = ls_roof_get(m.machine, m.device, LS_MATH_FLOAT32, &(ls_reached){0}, &m.roof);
     if (!status)
         status = op->run(&m);
     ls_progress_close(m.progress);

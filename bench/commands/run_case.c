@@ -93,8 +93,9 @@ static void measure_extras(command_run *run, case_run *c, ls_row_facts *facts)
     if (ls_session_leads(&c->trial.session)) {
         ls_workplace_busy(&run->workplace, true);
         ls_status_free(ls_harness_cost(device, &facts->harness_ns));
+        const ls_reached reached = ls_row_reached(facts);
         ls_status_free(ls_roof_get(run->workplace.machine, device, c->plan.job.kernels.math,
-                                   ls_row_reached(facts), &facts->roof_flops));
+                                   &reached, &facts->roof_flops));
         ls_workplace_busy(&run->workplace, false);
     }
     if (c->plan.job.exact.on && !c->plan.phases && run->request->waterfall)

@@ -165,7 +165,11 @@ ls_status ls_predicted_row(const ls_predictor *predictor, const ls_workplace *wo
     for (size_t i = 0; i < p->devices; i++) {
         const ls_device_name *name =
             i < plan->device_count ? &plan->devices[i] : &plan->variable_device;
-        ls_row_add_memory(row, ls_device_name_text(name, text), &p->ledgers[i], p->memory[i].bytes);
+        ls_memory_ledger ledger = p->ledgers[i];
+        const size_t reals = ledger.of_type[LS_MEMORY_FLOAT32];
+        ledger.of_type[LS_MEMORY_FLOAT32] = 0;
+        ledger.of_type[ls_profile_type(plan->model)] += reals;
+        ls_row_add_memory(row, ls_device_name_text(name, text), &ledger, p->memory[i].bytes);
     }
     put_prediction(row, predictor, plan, p);
     *out = json_incref(row);

@@ -30,27 +30,44 @@ static const size_t sizes_on_gpu[][3] = {
 };
 static const size_t largest = 1536 * 1536, largest_on_gpu = 8192 * 4096; /* elements of a matrix */
 
-static ls_status measure(ls_bench *bench, double *flops_per_s)
+static ls_status measure(ls_bench *bench, bool stored, double *flops_per_s)
 {
     const bool gpu = ls_device_describe(bench->device)->name.kind == LS_DEVICE_GPU;
     const size_t elements = gpu ? largest_on_gpu : largest;
+    const ls_kernel_table *table = bench->kernels->table;
     float *memory = NULL;
+    ls_statistics ns;
+    ls_op *op = NULL;
     *flops_per_s = 0;
     LS_TRY(ls_bench_floats(bench, 3 * elements, &memory));
+    uint16_t *halves = (uint16_t *)(memory + 2 * elements); /* both factors, in bfloat16 */
+    if (stored) {
+        const ls_narrow_args args = {.count = 2 * (int64_t)elements, .x = memory, .y = halves};
+        const ls_status made = table->narrow(bench->kernels, &args, &op);
+        LS_TRY(ls_bench_time_made(bench, made, &op, 1, &ns));
+    }
     for (const size_t(*size)[3] = gpu ? sizes_on_gpu : sizes; **size; size++) {
-        const ls_gemm_args args = {.m = (int64_t)(*size)[0],
-                                   .n = (int64_t)(*size)[1],
-                                   .k = (int64_t)(*size)[2],
-                                   .a = memory,
-                                   .b = memory + elements,
-                                   .c = memory + 2 * elements};
-        ls_op *op = NULL;
-        ls_statistics ns;
-        const ls_status made = bench->kernels->table->gemm(bench->kernels, &args, &op);
-        LS_TRY(ls_bench_time_made(bench, made, &op, ROUNDS, &ns));
-        /* the fast end, since noise only slows down */
-        *flops_per_s = fmax(*flops_per_s, 2.0 * (double)args.m * (double)args.n * (double)args.k /
-                                              (ns.p10 * 1e-9));
+        for (int way = 0; way <= stored; way++) { /* of outputs, of weights' gradients */
+            const ls_gemm_args args = {.m = (int64_t)(*size)[0],
+                                       .n = (int64_t)(*size)[1],
+                                       .k = (int64_t)(*size)[2],
+                                       .a = memory,
+                                       .b = memory + elements,
+                                       .c = memory + 2 * elements};
+            const ls_bf16_product_args narrow = {.transpose_a = way,
+                                                 .m = args.m,
+                                                 .n = args.n,
+                                                 .k = args.k,
+                                                 .a = halves,
+                                                 .b = halves + elements,
+                                                 .c = memory};
+            const ls_status made = stored ? table->bf16_product(bench->kernels, &narrow, &op)
+                                          : table->gemm(bench->kernels, &args, &op);
+            LS_TRY(ls_bench_time_made(bench, made, &op, ROUNDS, &ns));
+            /* the fast end, since noise only slows down */
+            *flops_per_s = fmax(*flops_per_s, 2.0 * (double)args.m * (double)args.n *
+                                                  (double)args.k / (ns.p10 * 1e-9));
+        }
     }
     return LS_OK;
 }
@@ -77,7 +94,8 @@ static bool cache_file(char path[600])
 #define GPU_PRODUCTS "products 2"
 
 /* Everything that the figure depends on. A table that was just opened has not yet noted cuDNN. */
-static void cache_key(const ls_machine *machine, const ls_bench *bench, char *key, size_t size)
+static void cache_key(const ls_machine *machine, const ls_bench *bench, bool stored, char *key,
+                      size_t size)
 {
     const ls_machine_info *info = ls_machine_describe(machine);
     const ls_device_info *d = ls_device_describe(bench->device);
@@ -85,10 +103,11 @@ static void cache_key(const ls_machine *machine, const ls_bench *bench, char *ke
     if (d->name.kind == LS_DEVICE_GPU) {
         const ls_gpu *gpu = ls_machine_gpu(machine, d->name.index);
         snprintf(key, size, "%s|%s|%s|%s|%s|%s|" GPU_PRODUCTS, info->host, gpu->name, gpu->pci,
-                 info->driver, library, ls_math_words[bench->kernels->math]);
+                 info->driver, library, stored ? "bf16" : ls_math_words[bench->kernels->math]);
     } else {
-        snprintf(key, size, "%s|%s|%s|%s|cpu|%s %s|%d cores", info->host, info->cpu,
-                 info->cpu_identity, info->isa, library, ls_kernel_library_isa(), d->core_count);
+        snprintf(key, size, "%s|%s|%s|%s|cpu%s|%s %s|%d cores", info->host, info->cpu,
+                 info->cpu_identity, info->isa, stored ? " bf16" : "", library,
+                 ls_kernel_library_isa(), d->core_count);
     }
     json_auto_t *environment = ls_environment_own();
     char *text = environment ? json_dumps(environment, JSON_COMPACT) : NULL;
@@ -98,21 +117,21 @@ static void cache_key(const ls_machine *machine, const ls_bench *bench, char *ke
     free(text);
 }
 
-ls_status ls_roof_get(const ls_machine *machine, ls_device *device, ls_math math, double reached,
-                      double *flops_per_s)
+ls_status ls_roof_get(const ls_machine *machine, ls_device *device, ls_math math,
+                      const ls_reached *reached, double *flops_per_s)
 {
     ls_closing(ls_bench_close) ls_bench bench = {0};
     char path[600], temporary[640], key[512];
     const bool kept = cache_file(path);
     json_auto_t *cache = kept ? json_load_file(path, 0, NULL) : NULL;
     LS_TRY(ls_bench_open(device, math, NULL, &bench));
-    cache_key(machine, &bench, key, sizeof key);
+    cache_key(machine, &bench, reached->stored, key, sizeof key);
     const double cached = json_number_value(json_object_get(cache, key));
-    const bool found = cached > 0 && cached >= reached;
+    const bool found = cached > 0 && cached >= reached->flops_per_s;
     *flops_per_s = cached;
     if (found)
         return LS_OK;
-    LS_TRY(measure(&bench, flops_per_s));
+    LS_TRY(measure(&bench, reached->stored, flops_per_s));
     *flops_per_s = fmax(*flops_per_s, cached);
     if (!json_is_object(cache)) {
         json_decref(cache);

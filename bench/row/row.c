@@ -100,11 +100,12 @@ static int training_devices(const ls_plan_of_case *plan)
                                               : (int)plan->all_devices;
 }
 
-double ls_row_reached(const ls_row_facts *f)
+ls_reached ls_row_reached(const ls_row_facts *f)
 {
     const ls_statistics *s = &f->steps;
     const char *entry;
     json_t *kernels = ls_step_kernels(f->trial->session.run), *kernel;
+    const bool stored = json_object_get(kernels, "bf16_product") != NULL;
     bool direct = true;
     json_object_foreach(kernels, entry, kernel)
     {
@@ -116,7 +117,8 @@ double ls_row_reached(const ls_row_facts *f)
      * batch is smaller, the fastest steps are the ones with it. */
     direct = direct && !ls_ps_by_arrival(&f->plan->job.ps) &&
              ls_timed_step_samples(&f->trial->timed) >= (double)f->plan->job.batch;
-    return direct && s->p10 > 0 ? step_flops(f->plan) / (s->p10 * 1e-3) : 0;
+    const double rate = direct && s->p10 > 0 ? step_flops(f->plan) / (s->p10 * 1e-3) : 0;
+    return (ls_reached){rate, stored};
 }
 
 /* Samples per second: of a full batch in the median step, or, if steps are not alike, of all

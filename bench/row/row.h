@@ -5,6 +5,7 @@
 #pragma once
 
 #include "bench/gate/gate.h"
+#include "bench/row/roof.h"
 #include "bench/train/trial/trial.h"
 
 #include <jansson.h>
@@ -65,7 +66,7 @@ void ls_row_put_memory(const ls_row_facts *facts, json_t *row);
 /** The rate of each whole device in the tenth percentile of the steps, in the model's FLOPs per
  * second. 0 if an algorithm may do fewer operations than are counted (Winograd's, or a library's
  * choice), since the rate then says nothing about the roof. */
-double ls_row_reached(const ls_row_facts *facts);
+ls_reached ls_row_reached(const ls_row_facts *facts);
 
 /** Sets result.notes, where there is something to say about the times; called by ls_row_build. */
 void ls_row_note(const ls_row_facts *facts, json_t *row);

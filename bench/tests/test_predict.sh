@@ -106,7 +106,9 @@ sed 's/batch: 4/&\nelement_bytes: 2/' one.yaml >half.yaml
 lockstep_ok predict $form --model profile:half.yaml --strategy mirrored --devices 8 --allreduce ring \
     --bucket-bytes 1GiB --platform flat:latency=7us,bandwidth=3GB/s
 rows "element_bytes 2: half the bytes" "($near)(rows[0]['time']['step_ms']['median'],
-    3.7345 + 14 * (0.007 + 1920000 / 8 / 3e6)) and rows[0]['traffic']['bytes_sent'] == 14 * 1920000"
+    3.7345 + 14 * (0.007 + 1920000 / 8 / 3e6)) and rows[0]['traffic']['bytes_sent'] == 14 * 1920000
+    and all(d['types'] == {'float32': 0, 'bf16': sum(d[k] for k in ('parameters', 'gradients', 'activations')), 'int8': 0,
+        'other': d['workspace']} for d in rows[0]['memory']['devices'])"
 for i in a b c d; do
     echo "  - {name: $i, params: 10, forward: 8ms, backward: 16ms, activations: 4KiB}"
 done >layers

@@ -299,8 +299,8 @@ if ! grep -q winograd "$dir/row"; then
 fi
 [ -n "${LOCKSTEP_THOROUGH:-}" ] || { awk '!seen[$1]++' "$dir/table" >"$dir/first" && mv "$dir/first" "$dir/table"; }
 # Bugs that change none of the gate's figures: detected by the row's memory (below).
-# Of checkpoints: test_checkpoint_planted.sh; of changes of members: test_elastic_planted.sh; of bf16, with cut_short.
-{ cut -d ' ' -f 1 "$dir/table"; echo device_leak; echo heap_leak; echo nothing_freed; echo cut_short
+# Of checkpoints: test_checkpoint_planted.sh; of changes of members: test_elastic_planted.sh; of bf16, with cut_short and slice_grows.
+{ cut -d ' ' -f 1 "$dir/table"; echo device_leak; echo heap_leak; echo nothing_freed; echo cut_short; echo slice_grows
   for test in checkpoint elastic bf16; do
     sed -n '/^TABLE$/q; s/^\([a-z0-9_]*\) --.*/\1/p' "$SOURCE_DIR/bench/tests/test_${test}_planted.sh"
   done; } |

@@ -17,7 +17,8 @@ UNCLEAR = re.compile(
     r"\b(is none|are none|of them|that of|those (?:of|that)|beside|which beside|fallen over|mends?|spoils?|let go|told"
     r"|gone|settled?|worsens?|in vain|lots|meets|has not|have not|lacks?|lacking|goes with|go together|concerns?"
     r"|(?:is|are) of|(?<!there )(?:is|are) no|it is not said|takes? no part|leave (?:it|that|them|the option) out"
-    r"|leave --[a-z-]+ out|stands? (?:in|above|below|beside))\b(?! (?:been|yet|longer))|\bno more\b(?! than)")
+    r"|leave --[a-z-]+ out|stands? (?:in|above|below|beside)|the gate|number from 0|not none|not such an?|is there twice)\b"
+    r"(?! (?:been|yet|longer))|\bno more\b(?! than)")
 # Functions that print a text, or make one to be printed: positions of the parts that are joined by ": ".
 ROOTS = {"ls_fail": [1, 2, 3], "ls_log_line": [2], "ls_log_stderr": [0], "ls_gate_wrong": [1], "note": [1],
          "set_error": [1]}

@@ -157,8 +157,8 @@ static ls_status compare_agreed(const ls_plan_of_case *plan, const ls_checkpoint
         if (strcmp(member, "counts") == 0)
             return ls_fail(LS_CODE_USAGE, "option",
                            strcmp(current, "steps") ? "--epochs" : "--steps",
-                           "the run of the checkpoint %s was given its length in %s, but this run "
-                           "in %s; use --%s",
+                           "the length of the checkpoint's run (%s) was given in %s, but the "
+                           "length of this run in %s; use --%s",
                            checkpoint->folder, stored, current, stored);
         return ls_fail(LS_CODE_USAGE, "option", option,
                        "%s is %s in this run, and %s in the checkpoint %s; use the checkpoint's "

@@ -90,10 +90,10 @@ static ls_status check_options(const ls_request *request)
                  {"option --chakra", request->prediction.chakra}};
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
         if (files[i].path && request->case_count > 1)
-            return ls_fail(LS_CODE_USAGE, files[i].option, files[i].path,
-                           "%zu cases cannot be written to one place; run a single case, or remove "
-                           "this option",
-                           request->case_count);
+            return ls_fail(
+                LS_CODE_USAGE, files[i].option, files[i].path,
+                "%zu cases cannot be written to one file; run a single case, or remove this option",
+                request->case_count);
     if (request->prediction.validate && !request->results)
         return ls_fail(LS_CODE_USAGE, "option", "--validate",
                        "needs measured rows from a results file, but --results none is given; "

@@ -130,7 +130,7 @@ static ls_status note_replica(comparison *c, uint64_t step, int replica, ls_gate
 {
     if (replica >= c->local) {
         ls_gate_wrong(gate,
-                      "step %llu: replica %d's parameters differ from its parameters in a run that "
+                      "step %llu: replica %d ends with different parameters than in a run that "
                       "trains one replica at a time",
                       (unsigned long long)step, replica);
         return LS_OK;

@@ -216,7 +216,7 @@ static ls_status run(player *p)
     return ls_fail(
         LS_CODE_CHECK, "engine", "ports",
         "%zu of %zu activities (computations and messages) wait for each other, so the simulation "
-        "never ends; this is a bug of the strategy's step: lockstep verify finds the place",
+        "never ends; this is a bug of the strategy: lockstep verify shows where",
         g->played - p->ended, g->played);
 }
 

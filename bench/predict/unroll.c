@@ -269,11 +269,11 @@ static ls_status add_step(ls_unroller *u)
     u->done = NULL;
     LS_TRY(status);
     if (u->waiting)
-        return ls_fail(LS_CODE_CHECK, "predict", "messages",
-                       "in a step of this strategy %zu sends or receives have no counterpart, so "
-                       "no simulation is possible; this is a bug of the strategy: lockstep verify "
-                       "finds the place",
-                       u->waiting);
+        return ls_fail(
+            LS_CODE_CHECK, "predict", "messages",
+            "in a step of this strategy %zu sends or receives have no counterpart, so no "
+            "simulation is possible; this is a bug of the strategy: lockstep verify shows where",
+            u->waiting);
     u->pending_count = 0; /* all have met */
     for (size_t i = 0; i < u->group_count; i++) {
         memset(u->groups[i].seen, 0, (size_t)u->groups[i].size * sizeof *u->groups[i].seen);

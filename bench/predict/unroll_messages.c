@@ -69,7 +69,7 @@ static ls_status meet(ls_unroller *u, const ls_message_end *send, const ls_messa
     if (send->count != receive->count)
         return ls_fail(LS_CODE_CHECK, "predict", "message",
                        "a rank sends %zu bytes, but the other rank receives %zu; this is a bug of "
-                       "the strategy: lockstep verify finds the place",
+                       "the strategy: lockstep verify shows where",
                        send->count, receive->count);
     if (send->device == receive->device) {
         LS_TRY(ls_play_delay(g, u->step, receive->device, d->copy_ns * (double)send->count,

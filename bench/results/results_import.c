@@ -55,7 +55,7 @@ ls_status ls_results_check_prune(const ls_option_set *set)
     if (ls_option_set_has(set, "where"))
         return LS_OK;
     return ls_fail(LS_CODE_USAGE, "results", "prune",
-                   "nothing says which rows to remove; use --where KEY=VALUE,..");
+                   "no condition says which rows to remove; use --where KEY=VALUE,..");
 }
 
 ls_status ls_results_prune(ls_results_task *task)

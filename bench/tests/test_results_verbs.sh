@@ -575,8 +575,8 @@ done <<'END'
 2|this is not a format of export; valid are: jsonl|export --to excel
 2|but of results export|list --to csv
 2|but of results prune|list --yes
-2|nothing says which rows to remove|prune
-2|nothing says which rows to remove|prune --yes
+2|no condition says which rows|prune
+2|no condition says which rows|prune --yes
 2|is not an id|show last~x
 3|no row of made.db has this id|show 1999
 3|no row of made.db has this id|diff last 1999

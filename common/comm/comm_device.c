@@ -414,8 +414,8 @@ static ls_status check_devices(ls_device *const *devices, int ranks)
         const ls_device_info *other = ls_device_describe(devices[r]);
         if (other->name.kind != first->name.kind)
             return ls_fail(LS_CODE_USAGE, "comm: device", other->text,
-                           "this device cannot exchange with %s, since one is a CPU device and the "
-                           "other a GPU; use devices of one type",
+                           "this device cannot exchange data with %s, since one is a CPU device "
+                           "and the other a GPU; use devices of one type",
                            first->text);
     }
     return LS_OK;

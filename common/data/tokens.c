@@ -25,7 +25,7 @@ ls_status ls_split_windows(const ls_token_stream *s, const ls_data_need *need, l
     if (s->count <= T)
         return ls_fail(LS_CODE_MISSING, s->source, s->where,
                        "there are %zu tokens, too few for one window of %zu tokens and the token "
-                       "after the window; use a longer text, or a model of fewer positions",
+                       "after the window; use a longer text, or a model with fewer positions",
                        s->count, T);
     split->samples = (s->count - 1) / T;
     LS_TRY(ls_array_allocate(s->source, LS_ARRAY_FLOAT32, split->samples, T, &split->input[0]));

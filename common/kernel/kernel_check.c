@@ -467,8 +467,8 @@ ls_status ls_check_set_targets(const ls_set_targets_args *a, ls_work *work)
     if (a->whole >= 1 && a->begin >= 0 && a->begin + a->width <= a->whole)
         return LS_OK;
     return ls_fail(LS_CODE_USAGE, work->op, "width",
-                   "positions %" PRId64 " to %" PRId64 " exceed the sequence of %" PRId64
-                   "; give positions of the sequence",
+                   "positions %" PRId64 " to %" PRId64 " are not all in the sequence of %" PRId64
+                   " positions; give positions of the sequence",
                    a->begin, a->begin + a->width, a->whole);
 }
 

@@ -106,7 +106,8 @@ static ls_status parse_value(const char *item, bool first, unsigned *seen, ls_op
     }
     return ls_fail(LS_CODE_USAGE, "optimizer", *item ? item : "(empty)",
                    "this is not a value of the optimizer %s; %s%s", out->rule->name,
-                   *names ? "give name=value with a name of " : "give the optimizer's name alone",
+                   *names ? "give name=value, where name is one of "
+                          : "give the optimizer's name alone",
                    names);
 }
 

@@ -9,7 +9,7 @@ static bool can_request(ls_step *s, const char *verb)
     const ls_channel *c = &s->plan->lanes.channels[LS_MESSAGES];
     return ls_step_can(s, c->arrivals < c->members, verb,
                        "cannot be called in this step, since no server serves requests as they "
-                       "arrive; call it only if ls_ps_by_arrival holds");
+                       "arrive; call it only if ls_ps_by_arrival returns true");
 }
 
 /* Appended once, not for the tail. */

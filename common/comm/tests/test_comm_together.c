@@ -167,7 +167,7 @@ static void memory_is_shared_on_one_gpu(void **state)
     ls_device *const mixed[] = {f->device[0], &gpu};
     ls_comm *comms[2];
     must_refuse(ls_comm_open(f->backend, NULL, mixed, 2, comms), LS_CODE_USAGE,
-                "cannot exchange with");
+                "cannot exchange data with");
     assert_string_equal(ls_comm_backend_auto(NULL, LS_DEVICE_GPU)->name, "device");
     assert_string_equal(ls_comm_backend_auto(NULL, LS_DEVICE_CPU)->name, "thread");
 }

@@ -200,9 +200,10 @@ static ls_status run_plan(const prediction *p)
         return LS_OK;
     }
     char said[400];
-    return ls_fail(LS_CODE_MISSING, "option --validate", plan,
-                   "this plan was not measured: lockstep run --plan ended with status %d: %s",
-                   child.code, ls_child_says(&child, said, sizeof said));
+    return ls_fail(
+        LS_CODE_MISSING, "option --validate", plan,
+        "this plan could not be measured, since lockstep run --plan ended with status %d: %s",
+        child.code, ls_child_says(&child, said, sizeof said));
 }
 
 /* Rows so far, measured and predicted, say how far predictions are to be trusted; --validate

@@ -232,7 +232,7 @@ static ls_status judge_library_at_once(comparison *c, uint64_t steps, ls_gate *g
         LS_TRY(ls_world_differs(c->comm, ls_hash64(found.digest, sizeof found.digest), &other));
         if (other >= 0 && !*found.differs)
             snprintf(found.differs, sizeof found.differs,
-                     "the parameters of rank %d differ from rank 0's", other);
+                     "rank %d ends with different parameters than rank 0", other);
         if (!(rel <= gradient_bound))
             ls_gate_wrong(
                 gate,
@@ -349,7 +349,7 @@ static ls_status compare_ranks(const comparison *c, const char digest[33], ls_ga
     int other;
     LS_TRY(ls_world_differs(c->comm, ls_hash64(digest, strlen(digest)), &other));
     if (other >= 0 && gate->pass)
-        ls_gate_wrong(gate, "the parameters of rank %d differ from rank 0's", other);
+        ls_gate_wrong(gate, "rank %d ends with different parameters than rank 0", other);
     return LS_OK;
 }
 

@@ -98,9 +98,9 @@ ls_status ls_cpu_program_end(ls_queue *base, ls_program **out)
     if (behind) {
         ls_cpu_program_close(&program->base);
         return ls_fail(LS_CODE_USAGE, "program", behind,
-                       "this queue takes part in a capture, but the queue where the capture began "
-                       "does not wait for it at the end; record an event as this queue's last "
-                       "operation, and let the queue where the capture began wait for the event");
+                       "this queue takes part in a capture, but the queue that began the capture "
+                       "does not wait for this queue; record an event last on this queue, and let "
+                       "the other queue wait for the event");
     }
     *out = &program->base;
     return LS_OK;

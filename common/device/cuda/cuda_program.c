@@ -105,9 +105,9 @@ static ls_status fail_capture(const cuda_queue *queue, const char *doing, cudaEr
         return ls_cuda_fail(queue->base.device->info.text, doing, error, "use --capture no");
     cudaGetLastError();
     return ls_fail(LS_CODE_USAGE, "program", queue->base.name,
-                   "another queue takes part in this queue's capture, but this queue does not wait "
-                   "for the other one at the end; record an event as the last operation of the "
-                   "other queue, and let this queue wait for the event");
+                   "another queue takes part in this capture, but this queue, which began it, does "
+                   "not wait for the other queue; record an event last on the other queue, and let "
+                   "this queue wait for the event");
 }
 
 static ls_status instantiate(cuda_program *program, cudaGraph_t graph)

@@ -161,7 +161,8 @@ static void unjoined_capture_is_refused(void **state)
     must(ls_queue_record(f->queue[0], begun));
     must(ls_queue_wait(f->queue[1], begun));
     put_swap(f, 1, &other);
-    must_refuse(ls_program_end(f->queue[0], &program), LS_CODE_USAGE, "does not wait for it");
+    must_refuse(ls_program_end(f->queue[0], &program), LS_CODE_USAGE,
+                "does not wait for the other queue");
     assert_null(program);
     ls_event_close(begun);
     put_swap(f, 0, &s); /* the queue still works */

@@ -150,6 +150,8 @@ def main():
             known = {**everywhere, **relays_of(text, everywhere)}
             found = list(messages_of(text, known, remedies))
         for line, message in sorted(found):
+            if not re.search(r"[a-z]{2}.* [a-z]{2}", re.sub(r"^lockstep: |^\(.*?\) |<[^|]*?>+|\$\S+", "", message)):
+                continue  # a relayed text is printed where it is worded
             print(f"{path}:{line}: {message}")
             if UNCLEAR.search(message):
                 unclear += 1

@@ -1,5 +1,5 @@
 # What all pictures have, narrow enough for a phone or a printed column: the terminal, texts, margins and legend.
-# Before it, bench/report/draw.c sets
+# Before it, reports/script.sql sets
 #   KIND svg, png or pdf; NAME, '' for standard output; LETTERS: how much larger letters are than usual
 #   TITLE, SUB, FOOT: texts in lines, and how many: TITLE_LINES, ..; X, Y: labels of the axes; UNIT: of y
 #   LOG_X, LOG_Y: 1 if an axis is to be logarithmic

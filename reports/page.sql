@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 -- What the page shows of the rows (view s: reports/rows.sql): a query for each list of page.html, page.markdown and
--- report.bib. A column "NAME:json" is JSON. bench/report/report_functions.c has the functions.
+-- report.bib. A column "NAME:json" is JSON.
 
 -- told: rows beside each other, with the case of each, and its figure to compare by: those of the model and batch (or
 -- batch of a device) with most strategies, by pools of rows that may be compared (pools.sql; "NUMBER|by what")
@@ -128,10 +128,11 @@ SELECT coalesce((SELECT headline FROM finding), CASE WHEN max(ok) THEN 'No row h
   ELSE 'All rows here failed a check, could not run or were interrupted' END) AS text FROM s;
 
 -- cases
-SELECT i = 1 OR NULL AS best, title AS label, count, interval_text(rate, rate_low, rate_high) AS rate,
+SELECT i = 1 OR NULL AS best, title AS label, count, figure_text(rate, '', rate_low, rate_high) AS rate,
   figure_text(rate, '') AS speed,
   CASE WHEN pace > 0 THEN printf('%.4g', pace) END AS step, CASE i WHEN 1 THEN '1' ELSE
-    ratio_text(best_v, best_low, best_high, v, low, high) END AS over,
+    (SELECT figure_text(of ->> 'value', '', of ->> 'low', of ->> 'high')
+      FROM (SELECT ratio(best_v, best_low, best_high, v, low, high) AS of)) END AS over,
   CASE WHEN speedup >= 0 THEN printf('%.2f', speedup) END AS speedup, figure_text(efficiency, '%') AS efficiency,
   iif(is_peer, 'peer', gate) AS equal
 FROM (SELECT ranked.*, is_peer, gate, first_value(v) OVER w AS best_v, first_value(high) OVER w AS best_high
@@ -159,12 +160,12 @@ FROM (SELECT title, name AS value, min(place) AS first, max(place) FILTER (WHERE
 -- pairs
 SELECT CASE WHEN first = begin THEN title END AS "case", value, count, CASE WHEN pace > 0 THEN printf('%.4g',
   pace) END AS step,
-  CASE WHEN first = begin THEN '1' ELSE ratio_text(x, x_low, x_high, y, y_low, y_high) END AS over,
-  CASE WHEN first != begin THEN ratio(x, x_low, x_high, y, y_low, y_high) ->> 'verdict' END AS verdict
-FROM (SELECT b.*, iif(a.uneven = b.uneven, a.rate, a.mean) AS x, iif(a.uneven = b.uneven, a.low, a.mean_low) AS x_low,
+  CASE WHEN first = begin THEN '1' ELSE figure_text(of ->> 'value', '', of ->> 'low', of ->> 'high') END AS over,
+  CASE WHEN first != begin THEN of ->> 'verdict' END AS verdict
+FROM (SELECT *, ratio(x, x_low, x_high, y, y_low, y_high) AS of FROM (SELECT b.*, iif(a.uneven = b.uneven, a.rate, a.mean) AS x, iif(a.uneven = b.uneven, a.low, a.mean_low) AS x_low,
     iif(a.uneven = b.uneven, a.high, a.mean_high) AS x_high, iif(a.uneven = b.uneven, b.rate, b.mean) AS y,
     iif(a.uneven = b.uneven, b.low, b.mean_low) AS y_low, iif(a.uneven = b.uneven, b.high, b.mean_high) AS y_high
-  FROM side AS b JOIN side AS a ON a.title = b.title AND a.first = b.begin) WHERE sides > 1 ORDER BY begin, first;
+  FROM side AS b JOIN side AS a ON a.title = b.title AND a.first = b.begin)) WHERE sides > 1 ORDER BY begin, first;
 
 -- paired
 SELECT 1 AS one FROM side WHERE sides > 1 LIMIT 1;
@@ -270,8 +271,7 @@ FROM s JOIN named ON named.number = place, (SELECT min(1500, 250000 / count(*)) 
 
 -- cite
 SELECT day, substr(day, 1, 4) AS year, "case.model" AS model, (SELECT count(*) FROM chosen) AS count,
-  origin AS machine, whole_commit AS "commit",
-  day || '-' || report_fact('hash') AS key, report_fact('version') AS version
+  origin AS machine, whole_commit AS "commit", day || '-{{hash}}' AS key
 FROM (SELECT *, CASE WHEN timestamp GLOB '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]*' THEN substr(timestamp, 1, 10)
   ELSE '' END AS day FROM s) ORDER BY place DESC LIMIT 1;
 

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 -- What a report knows of its rows, made once, for its pictures and its page. A section begins after an empty line with
--- its name; {{..}} are places (bench/report/template.h). bench/report/report_functions.c has the functions.
+-- its name; {{..}} are places (bench/report/template.h).
 
 -- read: a column for each field that some query names, and what follows from them; each row's text is read here only
 CREATE TEMP TABLE read AS

@@ -12,7 +12,7 @@
 #include "bench/predict/measured.h"
 #include "bench/predict/predict.h"
 #include "bench/predict/validated.h"
-#include "bench/regress/child.h"
+#include "bench/report/child.h"
 #include "bench/row/row.h"
 #include "bench/rows/put.h"
 #include "bench/train/interrupt.h"

@@ -7,7 +7,7 @@ ls_status ls_document_query(const char *sql, const json_t *document, const char 
 {
     ls_results *results;
     json_auto_t *values = json_pack("{s:O,s:s*}", "document", document, "format", format);
-    LS_TRY(values ? ls_results_memory(&results) : ls_fail_memory("document", 0));
+    LS_TRY(values ? ls_results_functions(&results) : ls_fail_memory("document", 0));
     ls_status status = ls_results_query(results, sql, values, out);
     ls_results_close(results);
     return status;
@@ -52,7 +52,7 @@ ls_status ls_document_write(const char *sql, const json_t *document, const char 
 {
     ls_results *results;
     json_auto_t *values = json_pack("{s:O,s:s}", "document", document, "format", format);
-    LS_TRY(ls_results_memory(&results));
+    LS_TRY(ls_results_functions(&results));
     ls_status status = ls_answer_write(results, sql, values, columns, stream);
     ls_results_close(results);
     return status;

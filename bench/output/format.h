@@ -17,7 +17,6 @@
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
 /* ---- Values (format_values.c) --------------------------------------------------------------- */

@@ -344,22 +344,23 @@ static ls_status connect(ls_results *results, bool create, bool fresh)
     return create ? prepare_writing(results) : LS_OK;
 }
 
-/* The rows in memory have no file: `path` names them in messages. */
-static ls_status open_path(const char *path, bool memory, bool create, bool fresh, ls_results **out)
+/* `path`: NULL means in memory, with a table of rows if `rows`. */
+static ls_status open_path(const char *path, bool rows, bool create, bool fresh, ls_results **out)
 {
     ls_results *results;
     LS_TRY(ls_allocate("results", &results, 1, sizeof *results));
     results->opening = true;
     results->wait_end = ls_clock_ns() + PATIENCE_S * UINT64_C(1000000000);
-    results->path = strdup(path);
+    results->path = strdup(path ? path : "rows in memory");
     ls_status status = LS_OK;
-    if (!results->path || (memory && sqlite3_open(":memory:", &results->db) != SQLITE_OK))
-        status = ls_fail_memory(path, 1);
+    if (!results->path || (!path && sqlite3_open(":memory:", &results->db) != SQLITE_OK))
+        status = ls_fail_memory("results", 1);
     if (!status)
-        status = memory ? ls_results_execute(results, rows_sql) : connect(results, create, fresh);
+        status = path ? connect(results, create, fresh)
+                      : ls_results_execute(results, rows ? rows_sql : "");
     if (!status)
         status = ls_results_execute(results, "PRAGMA temp_store = MEMORY");
-    if (!status && ls_results_attach(results->db) != SQLITE_OK)
+    if (!status && ls_results_attach(results->db, rows) != SQLITE_OK)
         status = refuse_code(results, sqlite3_errcode(results->db));
     results->opening = false;
     if (status)
@@ -373,12 +374,17 @@ ls_status ls_results_open(const char *path, bool create, ls_results **out)
 {
     bool fresh;
     LS_TRY(examine(path, create, &fresh));
-    return open_path(path, false, create, fresh, out);
+    return open_path(path, true, create, fresh, out);
 }
 
 ls_status ls_results_memory(ls_results **out)
 {
-    return open_path("rows in memory", true, false, false, out);
+    return open_path(NULL, true, false, false, out);
+}
+
+ls_status ls_results_functions(ls_results **out)
+{
+    return open_path(NULL, false, false, false, out);
 }
 
 void ls_results_close(ls_results *results)

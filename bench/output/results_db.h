@@ -28,6 +28,10 @@ ls_status ls_results_open(const char *path, bool create, ls_results **out);
 /** An empty database in memory. */
 ls_status ls_results_memory(ls_results **out);
 
+/** One without rows and their views, which is opened in a tenth of the time: for statements on
+ * documents. */
+ls_status ls_results_functions(ls_results **out);
+
 /** Commits a row: its text, and the columns that people filter by with SQL. */
 ls_status ls_results_append(ls_results *results, const json_t *row);
 
@@ -73,15 +77,16 @@ ls_status ls_results_find(ls_results *results, const char *id, json_t **out);
  * - number_text(x): a number as its shortest text that reads back; a text is itself
  *   list_text(x): a JSON list or map joined by '+', as in CSV; anything else as number_text
  *   optimizer_shown(x): without values that are the optimizer's defaults
- *   bytes_text(x): "1.5 MiB"
- *   value_text(json): the value of a JSON text, as ls_value_text writes it
- *   median(x): of the numbers of a group
- *   digits(x, n), decimals(x, n): a real with n significant digits, or n decimals, as C rounds it
- *   escaped(x, as): a text for "line", "markup", "markdown" or "github" (escape.h)
- *   wrapped(x, at, indent, width): lines of at most `width`; the first begins at column `at`
- *   ratio(a, low, high, b, low, high): a / b as {value, low, high, verdict} (JSON), with the
+ *   bytes_text(x): "1.5 MiB"; figure_text(x, unit), figure_text(x, unit, low, high): as a page has
+ * it value_text(json): the value of a JSON text, as ls_value_text writes it median(x): of the
+ * numbers of a group digits(x, n), decimals(x, n): a real with n significant digits, or n decimals,
+ * as C rounds it escaped(x, as): a text for "line", "font", "markup", "markdown", "gnuplot" or
+ * "github" (escape.h) squeezed(x, width): at most 400 bytes, cut in its middle: names often differ
+ * at their ends wrapped(x, at, indent, width): lines of at most `width`; the first begins at column
+ * `at` ratio(a, low, high, b, low, high): a / b as {value, low, high, verdict} (JSON), with the
  *   interval of independent figures; key_path(name): the path of a key, NULL for an unknown one
- *   field_fact(path, what), strategy_fact(name, what), link_fact(link, what): see results_query.c
+ *   field_fact(path, what), strategy_fact(name, what), link_fact(link, what), delay_ms(fault): see
+ *   results_query.c
  *   case_key(row, but): a text that is equal for rows of the same case (LS_BUT_.., row_same.h);
  *   case_key(row, but, of): and of these parts of a machine (LS_OF_..)
  *   machine_of(scope, row, of): the number of the row's machine (ls_row_machine) among those that
@@ -104,8 +109,20 @@ ls_status ls_results_step(ls_results *results, sqlite3_stmt *statement, bool *mo
 /** Performs each statement of a text, whose parameters :NAME are members of `values` (NULL if there
  * is none): a number, a text, or else JSON text. Appends an object for each row of a result
  * to `out` unless that is NULL. A column is a member, "name:json" one whose JSON text it has; NULL
- * leaves it out. Equal objects are one, which must not change. */
+ * leaves it out. */
 ls_status ls_results_query(ls_results *results, const char *sql, const json_t *values, json_t *out);
+
+/** Performs a section of a text, as ls_results_query does. Sections begin after an empty line with
+ * "-- NAME", up to a colon or the line's end. */
+ls_status ls_results_section(ls_results *results, const char *text, const char *name,
+                             const json_t *values, json_t *out);
+
+/** A section of store.sql. */
+ls_status ls_results_do(ls_results *results, const char *step, const json_t *values, json_t *out);
+
+/** The next section of *text, owned by the caller (free), and its name; *text becomes what follows.
+ * NULL after the last one. */
+char *ls_sql_section(const char **text, char name[32]);
 
 /** Performs statements that have no result. */
 ls_status ls_results_execute(ls_results *results, const char *sql);
@@ -122,10 +139,6 @@ ls_status ls_results_of_rows(const json_t *rows, ls_results **out);
 
 /** *out: the first number of a statement's result; 0 if it has no row. */
 ls_status ls_results_ask(ls_results *results, const char *sql, int64_t *out);
-
-/** The numbers of a JSON list, owned by the caller (free), and how many they are; NULL if memory is
- * short. */
-double *ls_results_numbers(sqlite3_value *list, size_t *count);
 
 /** The text of a column; "" for NULL. Borrowed until the next step. */
 const char *ls_results_text(sqlite3_stmt *statement, int column);

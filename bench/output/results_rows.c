@@ -6,8 +6,9 @@
  * blocks no writer.
  */
 #include "bench/output/results_db_parts.h"
-#include "bench/rows/row.h"
+#include "common/base/grow.h"
 #include "common/base/numbers.h"
+#include "template_store.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -30,14 +31,8 @@ ls_status ls_results_end(ls_results *results, ls_status status)
 
 ls_status ls_results_put(ls_results *results, const json_t *row, bool *known)
 {
-    static const char sql[] =
-        "INSERT INTO rows SELECT json_extract(row, '$.id'), json_extract(row, '$.timestamp'),"
-        " json_extract(row, '$.result.status'), json_extract(row, '$.case.model'),"
-        " json_extract(row, '$.case.strategy'), json_extract(row, '$.label'), row"
-        " FROM (SELECT :row AS row) WHERE NOT :skips OR NOT EXISTS"
-        " (SELECT 1 FROM rows WHERE id = json_extract(:row, '$.id'))";
     json_auto_t *values = json_pack("{s:O,s:i}", "row", row, "skips", known != NULL);
-    LS_TRY(ls_results_query(results, sql, values, NULL));
+    LS_TRY(ls_results_do(results, "put", values, NULL));
     if (known)
         *known = sqlite3_changes(results->db) == 0;
     return LS_OK;
@@ -86,12 +81,9 @@ ls_status ls_results_chosen(ls_results *results, ls_row_visit visit, void *conte
 
 ls_status ls_results_of_rows(const json_t *rows, ls_results **out)
 {
-    static const char sql[] =
-        "INSERT INTO main.rows (id, row) SELECT key, value FROM json_each(:rows);"
-        "INSERT INTO chosen SELECT rowid, rowid FROM main.rows";
     json_auto_t *values = json_pack("{s:O*}", "rows", rows);
     LS_TRY(ls_results_memory(out));
-    return ls_results_query(*out, sql, values, NULL);
+    return ls_results_do(*out, "put_all", values, NULL);
 }
 
 ls_status ls_results_collect(void *array, int64_t number, const json_t *row)
@@ -177,14 +169,48 @@ ls_status ls_results_query(ls_results *results, const char *sql, const json_t *v
     }
 }
 
+char *ls_sql_section(const char **text, char name[32])
+{
+    static const char begin[] = "\n\n-- ";
+    const char *at = strstr(*text, begin), *end;
+    if (!at)
+        return NULL;
+    at += strlen(begin);
+    snprintf(name, 32, "%.*s", (int)strcspn(at, ":\n"), at);
+    at = strchr(at, '\n');
+    end = strstr(at, begin);
+    *text = end ? end : "";
+    return strndup(at, end ? (size_t)(end - at) : strlen(at));
+}
+
+/* The section of this name. */
+static char *section_of(const char *text, const char *name)
+{
+    char found[32] = "", *sql;
+    while ((sql = ls_sql_section(&text, found)) && strcmp(found, name) != 0)
+        free(sql);
+    return sql;
+}
+
+char *ls_results_part(const char *name)
+{
+    return section_of(ls_template_store, name);
+}
+
+ls_status ls_results_section(ls_results *results, const char *text, const char *name,
+                             const json_t *values, json_t *out)
+{
+    ls_auto char *sql = section_of(text, name);
+    return sql ? ls_results_query(results, sql, values, out) : ls_fail_memory(name, 0);
+}
+
+ls_status ls_results_do(ls_results *results, const char *step, const json_t *values, json_t *out)
+{
+    return ls_results_section(results, ls_template_store, step, values, out);
+}
+
 ls_status ls_results_find(ls_results *results, const char *name, json_t **out)
 {
-    static const char by_time[] = "SELECT rowid AS number, row AS \"row:json\", 1 AS whole"
-                                  " FROM main.rows ORDER BY timestamp DESC, rowid DESC"
-                                  " LIMIT 1 OFFSET :before";
-    static const char by_id[] = "SELECT rowid AS number, row AS \"row:json\", id = :name AS whole"
-                                " FROM main.rows WHERE substr(id, 1, length(:name)) = :name"
-                                " ORDER BY whole DESC LIMIT 2";
     const bool last = strncmp(name, "last", 4) == 0;
     int64_t before = 0;
     int whole = 0;
@@ -199,7 +225,7 @@ ls_status ls_results_find(ls_results *results, const char *name, json_t **out)
                        "this is not an id; give an id (lockstep results list shows the ids), "
                        "'last' for the last row, or 'last~2' for the row two before it");
     json_auto_t *values = json_pack("{s:s,s:I}", "name", name, "before", (json_int_t)before);
-    LS_TRY(ls_results_query(results, last ? by_time : by_id, values, found));
+    LS_TRY(ls_results_do(results, last ? "by_time" : "by_id", values, found));
     json_unpack(json_array_get(found, 0), "{s:i,s:o}", "whole", &whole, "row", &row);
     if (json_array_size(found) == 0)
         return ls_fail(LS_CODE_MISSING, "row", name,

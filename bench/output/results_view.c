@@ -12,6 +12,7 @@
 #include "bench/output/results_db_parts.h"
 #include "bench/output/row_keys.h"
 #include "bench/rows/fields.h"
+#include "common/base/grow.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,34 +57,18 @@ static void put_column(FILE *sql, const char *path)
     fprintf(sql, " AS \"%s\"", path);
 }
 
-/* What follows from several fields; see results_db.h. */
-static const char derived[] =
-    ", json_array_length(row,'$.case.devices') AS devices"
-    ", row_figure(row,'pace') AS pace, row_figure(row,'pace_low') AS pace_low"
-    ", row_figure(row,'pace_high') AS pace_high, row_figure(row,'rate') AS rate"
-    ", row_figure(row,'rate_low') AS rate_low, row_figure(row,'rate_high') AS rate_high"
-    ", row_figure(row,'mean') AS mean, row_figure(row,'mean_low') AS mean_low"
-    ", row_figure(row,'mean_high') AS mean_high, row_figure(row,'uneven') AS uneven"
-    ", coalesce(json_type(row,'$.result.status')='text'"
-    " AND row->>'$.result.status' NOT IN ('ok',''),0) AS is_bad"
-    ", EXISTS(SELECT 1 FROM json_each(row,'$.result.warnings') WHERE value='predicted')"
-    " AS is_predicted"
-    ", EXISTS(SELECT 1 FROM json_each(row,'$.result.warnings') WHERE value='noisy') AS is_noisy"
-    ", coalesce(json_type(row,'$.peer'),'null')='null' AND NOT "
-    "coalesce(strategy_fact(row->>'$.case.strategy','alone'),0)"
-    " AS is_candidate";
-
 char *ls_results_view_text(bool own)
 {
+    ls_auto char *derived = ls_results_part("derived");
     char *text = NULL;
     size_t size;
-    FILE *sql = open_memstream(&text, &size);
+    FILE *sql = derived ? open_memstream(&text, &size) : NULL;
     if (!sql)
         return NULL;
-    fputs(own ? "CREATE TEMP VIEW IF NOT EXISTS v AS SELECT rowid AS number, row"
-              : LS_RESULTS_VIEW_MARK "SELECT rowid AS number",
-          sql);
-    fputs(own ? derived : "", sql);
+    if (own)
+        fprintf(sql, "CREATE TEMP VIEW v AS SELECT rowid AS number, row, %s", derived);
+    else
+        fputs(LS_RESULTS_VIEW_MARK "SELECT rowid AS number", sql);
     for (const char *const *path = ls_row_paths(); *path; path++) {
         fputs(",\n", sql);
         put_column(sql, *path);

@@ -122,6 +122,7 @@ static fit ending_of(const char *path)
 static fit fit_of(const char *path, const char *name)
 {
     const char *wanted = last_part(name), *has = last_part(path);
+    const ls_field *field = ls_field_find(path);
     const size_t length = strlen(path), end = strlen(name);
     size_t same = 0;
     if (has_heading(path, name))
@@ -129,7 +130,7 @@ static fit fit_of(const char *path, const char *name)
     if (is_option(path, name) || strcmp(path, name) == 0)
         return WHOLE;
     if (end > 0 && length > end && path[length - end - 1] == '.' &&
-        strcmp(path + length - end, name) == 0 && !ls_field_group_of(path, LS_GROUP_BY_PATH))
+        strcmp(path + length - end, name) == 0 && !(field && field->shown & LS_SHOWN_BY_PATH))
         return ending_of(path);
     while (wanted[same] && wanted[same] == has[same])
         same++;

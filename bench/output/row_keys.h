@@ -4,8 +4,8 @@
  * ("step_ms.median") if no other path ends so or it is a field of `case`, or by a table's heading
  * ("step ms", "bucket-bytes"). The paths are the fields of bench/rows/fields.def
  * and the options that strategies, models and data sets declare, so that a name means the same for
- * all rows. Fields of `train.target` are named by path only, so that "accuracy" is the accuracy
- * reached.
+ * all rows. Some are named by path only (LS_SHOWN_BY_PATH): "accuracy" is the one reached, not the
+ * target, and "messages_sent" is what a step sends.
  */
 #pragma once
 

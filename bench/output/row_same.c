@@ -107,13 +107,6 @@ bool ls_row_same_but(const json_t *row, const json_t *other, const char *const *
            !ls_row_other_machine(row, other, LS_OF_MACHINE);
 }
 
-bool ls_row_is_of(const char *path, unsigned of)
-{
-    const ls_field *field = ls_field_find(path);
-    const ls_field_group *group = field ? NULL : ls_field_group_find(path);
-    return (field ? field->identifies : group ? group->identifies : 0) & of & LS_OF_ANY;
-}
-
 const char *ls_row_other_machine(const json_t *a, const json_t *b, unsigned of)
 {
     json_auto_t *left = facts_of(a, of), *right = facts_of(b, of);

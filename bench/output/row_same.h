@@ -31,9 +31,6 @@ bool ls_row_same_but(const json_t *row, const json_t *other, const char *const *
  * fields. Owned by the caller (free); NULL if memory is short. */
 char *ls_row_identity(const json_t *row, unsigned but, unsigned of);
 
-/** Whether this path is a field of the given parts. */
-bool ls_row_is_of(const char *path, unsigned of);
-
 /** The first field ("provenance.cpu") of the given parts in which two rows differ; NULL if there is
  * none. */
 const char *ls_row_other_machine(const json_t *a, const json_t *b, unsigned of);

@@ -2,8 +2,7 @@
 /* Selection; see selection.h. Values of the user stand in the statement as SQL's quoted texts. */
 #include "bench/output/selection.h"
 
-#include "bench/output/document.h"
-#include "bench/rows/fields.h"
+#include "bench/rows/row.h"
 #include "common/base/escape.h"
 #include "common/base/numbers.h"
 
@@ -142,29 +141,21 @@ static ls_status read_where(const char *text, sqlite3_str *sql, bool *prediction
 
 ls_status ls_since_read(const char *text, time_t now, char stamp[21])
 {
-    static const char sql[] =
-        "WITH given (text, now, form) AS (SELECT :document ->> 'text', :document ->> 'now',"
-        "  '%Y-%m-%dT%H:%M:%SZ'),"
-        " units (unit, seconds) AS (VALUES ('s', 1), ('min', 60), ('h', 3600), ('d', 86400),"
-        "  ('w', 604800)),"
-        " ages AS (SELECT *, CAST(text AS INTEGER) AS n FROM given, units"
-        "  WHERE text != unit AND ltrim(text, '0123456789') = unit)"
-        "SELECT strftime(form, max(now - n * seconds, 0), 'unixepoch') AS stamp FROM ages"
-        "  WHERE n <= 1000000000"
-        " UNION ALL SELECT strftime(form, text) FROM given" /* of another day if there is none such
-                                                             */
-        "  WHERE length(text) >= 10"
-        "  AND substr(strftime(form, text, '+0 days'), 1, length(text)) = text";
     json_auto_t *given =
         json_pack("{s:o,s:I}", "text", ls_text_value(text), "now", (json_int_t)now);
     json_auto_t *found = json_array();
-    LS_TRY(ls_document_query(sql, given, NULL, found));
-    const char *out = json_string_value(json_object_get(json_array_get(found, 0), "stamp"));
-    snprintf(stamp, 21, "%s", out ? out : "");
-    return out ? LS_OK
-               : ls_fail(LS_CODE_USAGE, "--since", text,
-                         "this is neither an age nor a day; use for example 30min, 12h, 2d, 1w, "
-                         "2026-11-20 or 2026-11-20T14:30");
+    const char *out = "";
+    ls_results *results;
+    LS_TRY(ls_results_functions(&results));
+    ls_status status = ls_results_do(results, "since", given, found);
+    ls_results_close(results);
+    LS_TRY(status);
+    json_unpack(json_array_get(found, 0), "{s:s}", "stamp", &out);
+    snprintf(stamp, 21, "%s", out);
+    return *out ? LS_OK
+                : ls_fail(LS_CODE_USAGE, "--since", text,
+                          "this is neither an age nor a day; use for example 30min, 12h, 2d, 1w, "
+                          "2026-11-20 or 2026-11-20T14:30");
 }
 
 /* ---- Selection ------------------------------------------------------------------------------ */
@@ -238,11 +229,5 @@ ls_status ls_selection_choose(const ls_selection *selection, ls_results *results
 
 ls_status ls_selection_unmix(const ls_selection *selection, ls_results *results)
 {
-    return selection->predictions
-               ? LS_OK
-               : ls_results_execute(
-                     results,
-                     "CREATE TEMP TABLE kept AS SELECT number FROM s WHERE NOT is_predicted"
-                     " ORDER BY place; DELETE FROM chosen; INSERT INTO chosen (number)"
-                     " SELECT number FROM kept ORDER BY rowid; DROP TABLE temp.kept");
+    return selection->predictions ? LS_OK : ls_results_do(results, "unmix", NULL, NULL);
 }

@@ -4,7 +4,6 @@
  * times unchanged or lengthened by 1, 2, 3, 5 and 10%. Each of N comparisons runs its own blocks.
  * It is judged at every slowdown independently, with its own looks and early end.
  */
-#include "bench/output/document.h"
 #include "bench/regress/regress.h"
 #include "common/base/grow.h"
 
@@ -24,37 +23,26 @@ const ls_columns ls_calibration_columns = {
 /* Appends the verdicts of one comparison of all cases. */
 static ls_status compare_once(const ls_regress_task *task, json_t *verdicts)
 {
-    static const char ask[] = "SELECT slowed, seconds, result ->> 'verdict' AS verdict,"
-                              " result ->> 'ratio' AS ratio FROM cases";
-    static const char wrong[] =
-        "SELECT name, iif(list = 'error', text, 'NEW fails the gate in this case, or sends more"
-        " bytes or needs more memory than BASE; name two equal programs') AS why"
-        " FROM cases JOIN found USING (kase) WHERE list IN ('error', 'failed', 'worse')"
-        " ORDER BY cases.rowid, list LIMIT 1";
     ls_closing(ls_regress_close) ls_regress regress = {0};
     json_auto_t *found = json_array();
     const char *name, *why;
     LS_TRY(ls_regress_compare(task, &regress));
-    LS_TRY(ls_results_query(regress.results, wrong, NULL, found));
+    LS_TRY(ls_regress_do(&regress, "wrong", NULL, found));
     if (json_unpack(found, "[{s:s,s:s}]", "name", &name, "why", &why) == 0)
         return ls_fail(LS_CODE_MISSING, "regress", name, "%s", why);
-    return ls_results_query(regress.results, ask, NULL, verdicts);
+    return ls_regress_do(&regress, "verdicts", NULL, verdicts);
 }
 
 ls_status ls_regress_calibrate(const ls_regress_task *task, size_t n, json_t **rows)
 {
-    static const char sql[] =
-        "SELECT 100 * slowed AS slowed_percent, count(*) AS comparisons, median(ratio) AS ratio,"
-        " sum(verdict = 'slower') AS slower, sum(verdict = 'same') AS same,"
-        " sum(verdict = 'faster') AS faster, sum(verdict = 'cannot tell') AS \"cannot tell\","
-        " avg(seconds) AS seconds_each FROM (SELECT (value ->> 'slowed') + 0.0 AS slowed,"
-        "  value ->> 'verdict' AS verdict, value ->> 'ratio' AS ratio,"
-        "  value ->> 'seconds' AS seconds FROM json_each(:document)) GROUP BY slowed";
     ls_regress_task one = *task;
     json_auto_t *verdicts = json_array();
     one.calibrates = true;
     *rows = json_array();
     for (; one.seed < task->seed + n; one.seed++)
         LS_TRY(compare_once(&one, verdicts));
-    return ls_document_query(sql, verdicts, NULL, *rows);
+    json_auto_t *values = json_pack("{s:O}", "verdicts", verdicts);
+    ls_closing(ls_regress_close) ls_regress regress = {0};
+    LS_TRY(ls_results_functions(&regress.results));
+    return ls_regress_do(&regress, "calibration", values, *rows);
 }

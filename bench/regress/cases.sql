@@ -8,7 +8,7 @@ CREATE INDEX temp.held_kase ON held (kase, side);
 CREATE TEMP TABLE keys (key PRIMARY KEY, kase);      -- texts that are equal for rows of a case (case_key)
 CREATE TEMP TABLE times (turn, side, kase, ln);      -- logarithms of steps in ms
 CREATE TEMP TABLE found (kase, list, text, change);  -- what worse.sql says of a case
--- To calibrate, a case is judged again with NEW's times `slowed` by a share. result: JSON, of look or unpaired (judged.c).
+-- To calibrate, a case is judged again with NEW's times `slowed` by a share. result: JSON, of look or unpaired (results_numbers.c).
 CREATE TEMP TABLE cases (kase, slowed DEFAULT 0, name, decided DEFAULT 0, seconds, undecided, result);
 
 CREATE TEMP VIEW represents AS

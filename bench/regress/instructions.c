@@ -25,7 +25,7 @@ ls_status ls_regress_can_count(const ls_regress_task *task)
 {
     static char name[] = "valgrind", version[] = "--version";
     char *const command[] = {name, version, NULL};
-    ls_child child;
+    ls_child child = {0};
     if (!task->instructions || !is_countable(task))
         return LS_OK;
     ls_status status = ls_child_run(command, count_most_ns, &child);
@@ -48,7 +48,7 @@ static ls_status count_once(const ls_regress_task *task, int side, int steps, do
     const char *after[] = {
         count, "--steps=0", "--blocks=1", "--gate-steps=0", "--batch=32", "--data=synthetic:512",
         NULL};
-    ls_child child;
+    ls_child child = {0};
     snprintf(count, sizeof count, "--warmup=%d", steps);
     ls_status status = ls_regress_run(task, side, valgrind, after, count_most_ns, &child);
     const char *found = status ? NULL : strstr(child.err, "Collected :");

@@ -4,15 +4,15 @@
  *
  * A side is a results file or a program. A case has rows of both: fields other than the time are
  * compared in all rows (of programs, in the rows of the first block), the worst value of each side
- * with the other side's worst; the time by bench/regress/ratio_test.h. Rows and cases are tables in
- * memory (cases.sql).
+ * with the other side's worst; the time by bench/statistics/ratio_test.h. Rows and cases are tables
+ * in memory (cases.sql).
  */
 #pragma once
 
 #include "bench/output/format.h"
 #include "bench/output/selection.h"
-#include "bench/regress/child.h"
-#include "bench/regress/ratio_test.h"
+#include "bench/report/child.h"
+#include "bench/statistics/ratio_test.h"
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -89,6 +89,10 @@ bool ls_regress_is_file(const char *path);
 
 /* ---- Parts, for the files in this folder ---------------------------------------------------- */
 
+/** Performs a section of steps.sql, as ls_results_section does. */
+ls_status ls_regress_do(const ls_regress *regress, const char *step, const json_t *values,
+                        json_t *out);
+
 /** Adds rows (an array) of a side, as add.sql says; in turn 0 those that --where means. `but`: what
  * may differ in rows of one case (LS_BUT_..). */
 ls_status ls_regress_add(ls_regress *regress, const ls_regress_task *task, int side, int64_t turn,
@@ -110,9 +114,6 @@ ls_status ls_regress_judge(const ls_regress_task *task, ls_regress *regress);
 
 /** Finds why each `kase` of a query cannot be compared, or what is worse besides its time. */
 ls_status ls_regress_judge_each(const ls_regress_task *task, ls_regress *regress, const char *sql);
-
-/** Adds the functions of SQL that judge times (judged.c). */
-void ls_regress_add_functions(sqlite3 *db);
 
 /** Instructions of both programs, counted by callgrind. */
 ls_status ls_regress_instructions(const ls_regress_task *task, json_t **out);

@@ -97,7 +97,7 @@ static ls_status run_block(const ls_regress_task *task, int side, int64_t steps,
     const char *after[4] = {NULL};
     size_t n = 0;
     bool well = true;
-    ls_child child;
+    ls_child child = {0};
     snprintf(count, sizeof count, "--steps=%lld", (long long)steps);
     if (steps > 0)
         after[n++] = count;
@@ -158,18 +158,11 @@ static ls_status take_block(turns *t, int side, bool gate, uint64_t limit_ns, js
  * period. Older rows have no period, but the option that it follows from. */
 static ls_status fit_steps(turns *t)
 {
-    static const char sql[] =
-        "SELECT CAST(max(iif(slowest > 0, min(:block / slowest, :most), 0), least, :least)"
-        "  AS INTEGER) * (slowest > 0) AS steps"
-        " FROM (SELECT max(pace) AS slowest, max(coalesce(row ->> '$.case.period', row ->> "
-        "('$.case.'"
-        "  || replace(strategy_fact(row ->> '$.case.strategy', 'period'), '-', '_')), 0)) AS least"
-        "  FROM represents)";
     json_int_t steps = 0;
     json_auto_t *values =
         json_pack("{s:i,s:i,s:i}", "block", BLOCK_MS, "most", STEPS_MOST, "least", STEPS_LEAST);
     json_auto_t *found = json_array();
-    LS_TRY(ls_results_query(t->regress->results, sql, values, found));
+    LS_TRY(ls_regress_do(t->regress, "steps", values, found));
     json_unpack(found, "[{s:I}]", "steps", &steps);
     t->steps = steps;
     return LS_OK;
@@ -187,13 +180,11 @@ static ls_status run_side(turns *t, int side, int64_t turn)
 /* Runs a pair of blocks: each case measured in both gets one more log ratio. */
 static ls_status run_pair(turns *t, int64_t turn)
 {
-    static const char drop[] = "DELETE FROM times WHERE (turn, kase) IN"
-                               " (SELECT turn, kase FROM times GROUP BY 1, 2 HAVING count(*) = 1)";
     const ls_random order = ls_random_stream(t->task->seed, "regress/order");
     const int first = ls_random_bits(order, (uint64_t)turn) & 1 ? LS_NEW : LS_BASE;
     LS_TRY(run_side(t, first, turn));
     LS_TRY(run_side(t, !first, turn));
-    return ls_results_execute(t->regress->results, drop);
+    return ls_regress_do(t->regress, "lone", NULL, NULL);
 }
 
 /* ---- Looks ---------------------------------------------------------------------------------- */
@@ -201,17 +192,10 @@ static ls_status run_pair(turns *t, int64_t turn)
 /* Tests all undecided cases; *open: how many remain undecided. */
 static ls_status look(turns *t, ls_ratio_test *test, double share, int64_t *open)
 {
-    static const char sql[] =
-        "UPDATE cases SET seconds = :seconds, result = look((SELECT '['"
-        "  || ifnull(group_concat(number_text(b.ln - a.ln + ln(1 + slowed))), '') || ']'"
-        "  FROM times AS a JOIN times AS b USING (turn, kase) WHERE kase = cases.kase"
-        "  AND a.side = 0 AND b.side = 1), :threshold, :cases, :spent, :share)"
-        " WHERE NOT decided;"
-        "UPDATE cases SET decided = 1 WHERE NOT decided AND result ->> 'verdict' != 'cannot tell'";
     json_auto_t *values = json_pack(
         "{s:f,s:f,s:I,s:f,s:f}", "seconds", (double)(ls_clock_ns() - t->begin) * 1e-9, "threshold",
         test->threshold, "cases", (json_int_t)t->cases, "spent", test->spent, "share", share);
-    LS_TRY(ls_results_query(t->regress->results, sql, values, NULL));
+    LS_TRY(ls_regress_do(t->regress, "look", values, NULL));
     test->spent = share;
     return ls_results_ask(t->regress->results, "SELECT count(*) FROM cases WHERE NOT decided",
                           open);
@@ -254,9 +238,6 @@ static ls_status take_turns(turns *t)
 
 static ls_status measure(turns *t)
 {
-    static const char slow[] =
-        "INSERT INTO cases (kase, slowed, name, decided) SELECT kase, column1, name, decided"
-        " FROM (VALUES (0.01), (0.02), (0.03), (0.05), (0.1)), cases";
     const ls_regress_task *task = t->task;
     for (int side = LS_SIDES; side-- > 0;) { /* NEW first: options that nobody knows are not */
         json_auto_t *rows = json_array();    /* blamed on an old base */
@@ -266,7 +247,7 @@ static ls_status measure(turns *t)
     LS_TRY(ls_regress_judge(task, t->regress));
     LS_TRY(ls_results_ask(t->regress->results, "SELECT count(*) FROM cases", &t->cases));
     if (task->calibrates)
-        LS_TRY(ls_results_execute(t->regress->results, slow));
+        LS_TRY(ls_regress_do(t->regress, "slow", NULL, NULL));
     if (!task->fixed_steps)
         LS_TRY(fit_steps(t));
     return take_turns(t);

@@ -3,6 +3,7 @@
 #include "bench/output/document.h"
 #include "bench/regress/regress.h"
 #include "common/base/log.h"
+#include "common/base/registry.h"
 #include "template_verdict.h"
 
 #include <stdlib.h>
@@ -36,12 +37,11 @@ void ls_regress_tell_error(const json_t *document)
 
 ls_status ls_verdict_check(const char *format)
 {
-    static const char *const formats[] = {"table", "json", "md", "junit", "github"};
-    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
-        if (strcmp(formats[i], format) == 0)
-            return LS_OK;
-    return ls_fail(LS_CODE_USAGE, "--format", format,
-                   "this is not a format; valid are: table, json, md, junit, github");
+    static const char *const formats[] = {"table", "json", "md", "junit", "github", NULL};
+    return ls_name_is_among(format, formats)
+               ? LS_OK
+               : ls_fail(LS_CODE_USAGE, "--format", format,
+                         "this is not a format; valid are: table, json, md, junit, github");
 }
 
 ls_status ls_verdict_write(const char *format, const json_t *document, FILE *stream)

@@ -9,9 +9,6 @@
 
 typedef enum ls_picture { LS_PICTURE_SVG, LS_PICTURE_PNG, LS_PICTURE_PDF } ls_picture;
 
-/** Styles of series other than a strategy's, which is its index in the registry (frame.gp). */
-enum { LS_STYLE_PEER = -1, LS_STYLE_IDEAL = -2, LS_STYLE_NEUTRAL = 1000 };
-
 /** Draws all figures, if any, in the folder. LS_CODE_MISSING where there is no gnuplot, or a
  * picture is not complete. */
 ls_status ls_draw(const json_t *figures, const char *folder, ls_picture kind);
@@ -19,9 +16,9 @@ ls_status ls_draw(const json_t *figures, const char *folder, ls_picture kind);
 /** Draws one figure to a file (whole_file.h) with the ending .svg, .png or .pdf. Sets its name. */
 ls_status ls_draw_file(json_t *figure, const char *path);
 
-/** Writes gnuplot's text of one figure; its file is NAME.svg, NAME.png or NAME.pdf. In PNG and PDF,
- * letters that usual fonts do not have are written as numbers. */
-void ls_draw_script(FILE *stream, const json_t *figure, ls_picture kind);
+/** Writes gnuplot's text of figures; their files are NAME.svg, NAME.png or NAME.pdf. In PNG and
+ * PDF, letters that usual fonts do not have are written as numbers. */
+ls_status ls_draw_script(FILE *stream, const json_t *figures, ls_picture kind);
 
 /** Writes gnuplot's SVG with the figure's title, and colours for dark pages. */
 void ls_draw_dress(FILE *stream, const json_t *figure, const char *drawn);
@@ -29,5 +26,5 @@ void ls_draw_dress(FILE *stream, const json_t *figure, const char *drawn);
 /** Sets the figure's `svg` to an element of a page that shows its SVG in the folder. */
 ls_status ls_draw_embed(json_t *figure, const char *folder);
 
-/** A file's text (free), up to a zero byte; NULL where there is no file. */
-char *ls_draw_read(const char *path);
+/** A file's bytes (free), and a zero after them; NULL where there is no file. */
+char *ls_draw_read(const char *path, size_t *bytes);

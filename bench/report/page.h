@@ -22,7 +22,7 @@ extern const ls_page_template ls_page_templates[LS_PAGE_TEMPLATES];
 typedef struct ls_page {
     ls_results *results; /**< in memory, with the rows chosen (results_db.h) */
     const json_t *rows;  /**< the chosen rows, oldest first */
-    json_t *left_out;    /**< texts: why things are missing */
+    json_t *left_out;    /**< [{text}]: why things are missing */
     const ls_report_options *options;
 } ls_page;
 
@@ -31,17 +31,11 @@ typedef struct ls_page {
  * NULL. */
 ls_status ls_page_open(ls_page *page, json_t *names);
 
-/** Adds the functions that statements of reports call (report_functions.c). */
-void ls_page_add_functions(const ls_page *page, sqlite3 *db);
-
 /** Performs a section of a text of SQL (NULL means all sections). A section begins after an empty
  * line with "-- NAME". Its places (template.h) are filled from `values`, which may be NULL. Adds
  * the results to `out`, an object, by the section's name, as ls_results_query does. */
 ls_status ls_page_run(const ls_page *page, const char *text, const char *section,
                       const json_t *values, json_t *out);
-
-/** Adds the texts of a result of ls_page_run to what is left out. */
-void ls_page_leave_out(const ls_page *page, json_t *found, const char *name);
 
 /** Adds what the templates show to `out`, an object: the results of reports/page.sql, and the
  * pictures (pictures.h), where `svg` is each one's drawing as the page has it, if there is one. */

@@ -71,6 +71,6 @@ ls_status ls_pictures(const ls_page *page, json_t **out)
     }
     LS_TRY(ls_page_run(page, ls_template_pictures_sql, "figures", NULL, found));
     LS_TRY(ls_page_run(page, ls_template_pictures_sql, "left_out", NULL, found));
-    ls_page_leave_out(page, found, "left_out");
+    json_array_extend(page->left_out, json_object_get(found, "left_out"));
     return json_unpack(found, "{s:O}", "figures", out) == 0 ? LS_OK : ls_fail_memory("report", 0);
 }

@@ -41,7 +41,7 @@
  *   (what it shows), foot (machine, commit, day), caption, alt, x, y, unit, kind (the template),
  *   log_x, log_y (1), categories (names of bars and ranges), styles (of categories),
  *   series: [{name, style, variant, points: [[x, y, low, high], ..]}]; x of bars and ranges is the
- *   index of a category; style is a strategy's index in its registry or one of draw.h;
+ *   index of a category; style is a strategy's index in its registry, or as frame.gp says;
  *   heads, points: the data as a table, as far as the page has room
  *
  * Why there are no others, and no rows, is added to page->left_out. */

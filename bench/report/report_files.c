@@ -19,7 +19,9 @@ static void clear_folder(const char *folder)
     static const char *const endings[] = {"svg", "png", "pdf", "csv"};
     static const char before[] = "<figure id=\"";
     ls_auto char *index = NULL;
-    ls_auto char *page = asprintf(&index, "%s/index.html", folder) < 0 ? NULL : ls_draw_read(index);
+    size_t bytes;
+    ls_auto char *page =
+        asprintf(&index, "%s/index.html", folder) < 0 ? NULL : ls_draw_read(index, &bytes);
     for (const char *at = page; at && (at = strstr(at, before));) {
         at += strlen(before);
         const int length = (int)strspn(at, "abcdefghijklmnopqrstuvwxyz-0123456789");
@@ -79,7 +81,8 @@ ls_status ls_report_write(ls_results *results, const json_t *rows, const ls_repo
     LS_TRY(ls_pictures(&page, &figures));
     ls_status drawn = ls_draw(figures, options->out, LS_PICTURE_SVG);
     if (drawn)
-        json_array_append_new(left_out, json_sprintf("all pictures: %s", ls_status_text(drawn)));
+        json_array_append_new(left_out,
+                              json_pack("{s:s+}", "text", "all pictures: ", ls_status_text(drawn)));
     for (size_t i = 0; i < json_array_size(figures) && !drawn; i++)
         drawn = ls_draw_embed(json_array_get(figures, i), options->out);
     ls_status status = ls_page_values(&page, figures, values);

@@ -11,7 +11,6 @@
 #include "bench/output/format.h"
 #include "bench/output/rows_file.h"
 #include "bench/report/page.h"
-#include "bench/report/template.h"
 #include "bench/rows/row.h"
 
 #include <stdlib.h>

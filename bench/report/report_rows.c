@@ -4,6 +4,9 @@
 #include "bench/report/page.h"
 #include "bench/report/pictures.h"
 #include "bench/report/template.h"
+#include "bench/rows/row.h"
+#include "build_info.h"
+#include "common/base/digest.h"
 #include "common/base/grow.h"
 
 #include "template_bound.h"
@@ -23,23 +26,16 @@
 ls_status ls_page_run(const ls_page *page, const char *text, const char *section,
                       const json_t *values, json_t *out)
 {
-    static const char begin[] = "\n\n-- ";
-    const char *at = strstr(text, begin);
-    for (const char *end; at; at = end) {
-        char name[32];
-        snprintf(name, sizeof name, "%.*s", (int)strcspn(at + strlen(begin), ":\n"),
-                 at + strlen(begin));
-        at = strchr(at + strlen(begin), '\n');
-        end = strstr(at, begin);
+    char name[32];
+    for (char *raw; (raw = ls_sql_section(&text, name));) {
+        ls_auto char *own = raw;
         if (section && strcmp(name, section) != 0)
             continue;
-        json_t *list = json_array();
-        ls_auto char *raw = strndup(at, end ? (size_t)(end - at) : strlen(at));
-        ls_auto char *sql = raw && values ? ls_template_text(raw, values, LS_ESCAPE_GNUPLOT) : NULL;
+        json_t *list = out ? json_array() : NULL;
+        ls_auto char *sql = values ? ls_template_text(raw, values, LS_ESCAPE_GNUPLOT) : NULL;
         json_object_set_new(out, name, list);
-        LS_TRY(raw && (sql || !values)
-                   ? ls_results_query(page->results, sql ? sql : raw, NULL, list)
-                   : ls_fail_memory("report", strlen(text)));
+        LS_TRY(sql || !values ? ls_results_query(page->results, sql ? sql : own, NULL, list)
+                              : ls_fail_memory("report", strlen(text)));
     }
     return LS_OK;
 }
@@ -73,7 +69,6 @@ ls_status ls_page_open(ls_page *page, json_t *names)
         (void)unused;
         json_array_append_new(fields, json_string(path));
     }
-    ls_page_add_functions(page, ls_results_handle(page->results));
     LS_TRY(ls_page_run(page, ls_template_rows, NULL, values, names));
     return ls_results_execute(page->results, ls_template_pools);
 }
@@ -92,26 +87,25 @@ ls_status ls_page_csv(FILE *stream, void *figure)
     return LS_OK;
 }
 
-void ls_page_leave_out(const ls_page *page, json_t *found, const char *name)
-{
-    json_t *notes = NULL, *one;
-    size_t i;
-    json_unpack(found, "{s:o}", name, &notes);
-    json_array_foreach(notes, i, one)
-    {
-        json_array_append_new(page->left_out, json_string(ls_text_of(one, "text")));
-    }
-}
-
 ls_status ls_page_values(const ls_page *page, json_t *figures, json_t *out)
 {
-    json_object_update_new(out, json_pack("{s:s*,s:s*,s:O,s:O}", "against", page->options->against,
-                                          "url", page->options->url, "figures", figures, "left_out",
-                                          page->left_out));
+    uint64_t hash = 0;
+    const json_t *row;
+    size_t i;
+    json_array_foreach(page->rows, i, row)
+    {
+        const char *id = ls_row_string(row, LS_F_id);
+        hash = 31 * hash + ls_hash64(id, strlen(id));
+    }
+    json_object_update_new(out,
+                           json_pack("{s:s*,s:s*,s:O,s:O,s:s,s:o}", "against",
+                                     page->options->against, "url", page->options->url, "figures",
+                                     figures, "left_out", page->left_out, "version", LS_VERSION,
+                                     "hash", json_sprintf("%06x", (unsigned)(hash & 0xffffff))));
     LS_TRY(ls_results_execute(page->results, ls_template_bound));
     LS_TRY(ls_page_run(page, ls_template_queries, NULL, out, out));
-    ls_page_leave_out(page, out, "notes");
-    ls_page_leave_out(page, out, "pair_notes");
+    json_array_extend(page->left_out, json_object_get(out, "notes"));
+    json_array_extend(page->left_out, json_object_get(out, "pair_notes"));
     if (json_array_size(figures) > 0)
         json_object_set_new(out, "pictures", json_true());
     json_object_set_new(out, "count", json_sprintf("%zu", json_array_size(page->rows)));

@@ -123,16 +123,3 @@ const char *ls_text_of(const json_t *object, const char *name)
     const char *text = json_string_value(json_object_get(object, name));
     return text ? text : "";
 }
-
-size_t ls_text_line(const char *text, size_t width)
-{
-    size_t at = 0, blank = 0;
-    for (size_t count = 0; text[at] && count <= width; count++) {
-        if (text[at] == ' ' && count > width / 4)
-            blank = at;
-        if (count == width)
-            return blank ? blank : at;
-        at += ls_escape_step(text + at);
-    }
-    return at;
-}

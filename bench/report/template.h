@@ -32,7 +32,3 @@ void ls_markup(FILE *stream, const char *text, size_t most);
 
 /** The text of an object's member; "" if it is not a text. */
 const char *ls_text_of(const json_t *object, const char *name);
-
-/** Bytes of a first line of at most `width` characters: up to a blank, if one comes late enough.
- */
-size_t ls_text_line(const char *text, size_t width);

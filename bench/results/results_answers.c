@@ -10,7 +10,6 @@
  */
 #include "bench/output/document.h"
 #include "bench/results/results_verbs.h"
-#include "bench/statistics/level_changes.h"
 #include "common/base/log.h"
 
 #include "template_bound.h"
@@ -19,7 +18,6 @@
 #include "template_trend.h"
 #include "template_trend_figure.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 ls_status ls_results_show(ls_results_task *task)
@@ -61,28 +59,6 @@ ls_status ls_results_diff(ls_results_task *task)
 
 /* ---- Trend ---------------------------------------------------------------------------------- */
 
-/* levels(list): for each number of the list the number of its level, from 0. */
-static void levels(sqlite3_context *context, int count, sqlite3_value **value)
-{
-    json_auto_t *out = json_array();
-    size_t n;
-    double *numbers = ls_results_numbers(*value, &n);
-    bool *changes = calloc(n + 1, sizeof *changes);
-    (void)count;
-    ls_status status =
-        numbers && changes ? ls_level_changes(numbers, n, changes) : ls_fail_memory("levels", n);
-    json_int_t level = 0;
-    for (size_t i = 0; i < n && !status; i++)
-        json_array_append_new(out, json_integer(level += i > 0 && changes[i]));
-    if (status)
-        sqlite3_result_error(context, ls_status_text(status), -1);
-    else
-        sqlite3_result_text(context, json_dumps(out, JSON_COMPACT), -1, free);
-    ls_status_free(status);
-    free(numbers);
-    free(changes);
-}
-
 /* Makes trend.sql's tables of the chosen rows. */
 static ls_status find_series(ls_results *results, const char *path)
 {
@@ -98,8 +74,6 @@ static ls_status find_series(ls_results *results, const char *path)
         return ls_fail(LS_CODE_USAGE, "trend", path,
                        "this key is not a number, so there is no trend; use a key such as "
                        "time.step_ms.median or time.samples_per_s");
-    sqlite3_create_function(ls_results_handle(results), "levels", 1, SQLITE_UTF8, NULL, levels,
-                            NULL, NULL);
     return ls_results_query(results, ls_template_trend, NULL, NULL);
 }
 

@@ -27,9 +27,6 @@ ls_status ls_results_import(ls_results_task *task)
 
 ls_status ls_results_label(ls_results_task *task)
 {
-    static const char sql[] =
-        "UPDATE main.rows SET label = nullif(:label, ''), row = iif(:label = '',"
-        " json_remove(row, '$.label'), json_set(row, '$.label', :label)) WHERE rowid = :number";
     const size_t rows = task->set->operand_count - 2;
     const char *label = task->set->operands[rows + 1];
     ls_status status = ls_results_begin(task->results);
@@ -40,7 +37,7 @@ ls_status ls_results_label(ls_results_task *task)
         status = ls_results_find(task->results, task->set->operands[1 + i], &found);
         json_object_set_new(found, "label", ls_text_value(label));
         if (!status)
-            status = ls_results_query(task->results, sql, found, NULL);
+            status = ls_results_do(task->results, "label", found, NULL);
     }
     status = ls_results_end(task->results, status);
     if (!status)

@@ -25,15 +25,11 @@ enum { RANKED_MOST = 256 };
  * another time: their ranking is meaningful. */
 static ls_status is_one_command(ls_results *results, size_t rows, bool *out)
 {
-    int64_t is = 0;
+    json_auto_t *found = json_array();
+    int is = 0;
     if (rows <= RANKED_MOST)
-        LS_TRY(ls_results_ask(results,
-                              "SELECT count(DISTINCT command) = 1 AND count(command) = count(*)"
-                              " AND count(DISTINCT \"provenance.host\") = 1"
-                              " AND count(\"provenance.host\") = count(*)"
-                              " AND count(DISTINCT case_key(row, 8192)) = count(*)"
-                              " FROM s",
-                              &is));
+        LS_TRY(ls_results_do(results, "one_command", NULL, found));
+    json_unpack(found, "[{s:i}]", "is", &is);
     *out = is;
     return LS_OK;
 }
@@ -42,13 +38,7 @@ static ls_status is_one_command(ls_results *results, size_t rows, bool *out)
  * the time. */
 static ls_status read_rows(ls_results *results, bool usual, json_t *rows)
 {
-    static const char sql[] =
-        "SELECT row->'$.id' AS \"id:json\", row->'$.timestamp' AS \"timestamp:json\","
-        " row->'$.label' AS \"label:json\", row->'$.case' AS \"case:json\","
-        " row->'$.micro' AS \"micro:json\", row->'$.time' AS \"time:json\","
-        " row->'$.result' AS \"result:json\", row->'$.peer' AS \"peer:json\""
-        " FROM chosen JOIN main.rows ON rows.rowid = number ORDER BY place";
-    return usual ? ls_results_query(results, sql, NULL, rows)
+    return usual ? ls_results_do(results, "usual", NULL, rows)
                  : ls_results_chosen(results, ls_results_collect, rows);
 }
 

@@ -82,8 +82,7 @@ void ls_provenance_put(json_t *row, const ls_machine_info *machine, bool oversub
     ls_put_provenance_cpu(row, machine->cpu);
     ls_put_provenance_isa(row, machine->isa);
     ls_put_provenance_loops_isa(row, ls_kernel_loops_isa());
-    if (*ls_kernel_library_isa())
-        ls_put_provenance_library_isa(row, ls_kernel_library_isa());
+    ls_put_provenance_library_isa(row, ls_nonempty(ls_kernel_library_isa()));
     ls_put_provenance_arch(row, machine->arch);
     ls_put_provenance_os(row, machine->kernel);
     ls_put_provenance_host(row, machine->host);

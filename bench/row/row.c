@@ -129,8 +129,7 @@ static void put_rates(const ls_row_facts *f, json_t *row)
     const ls_sample_ms *base = &f->baseline, *own = &f->pace;
     const double rate = own->even ? 1e3 / own->median : f->rate;
     ls_put_time_samples_per_s(row, rate);
-    if (!own->even)
-        ls_put_time_samples_per_s_of(row, "mean");
+    ls_put_time_samples_per_s_of(row, own->even ? NULL : "mean");
     ls_put_time_samples_per_s_mean(row, f->rate);
     ls_put_time_samples_per_s_mean_ci95(row, ls_interval_value(f->rate_ci95[0], f->rate_ci95[1]));
     if (base->median > 0) { /* both by the same measure */
@@ -172,8 +171,7 @@ static void put_time(const ls_row_facts *f, const ls_run_info *info, json_t *row
         ls_put_time_groups(row, f->groups);
     }
     ls_put_time_timed_s(row, timed->ms * 1e-3);
-    if (timed->discarded)
-        ls_put_time_discarded(row, timed->discarded);
+    ls_put_time_discarded(row, ls_nonzero(timed->discarded));
     put_rates(f, row);
     if (f->exact_cost > 0) /* time of exact mode / time of fast mode */
         ls_put_time_exact_cost(row, f->exact_cost);
@@ -185,11 +183,9 @@ static void put_time(const ls_row_facts *f, const ls_run_info *info, json_t *row
     ls_put_time_setup_ms(row, (double)trial->session.setup_ns * 1e-6);
     if (trial->reopened) /* mean per reopening; not part of a step */
         ls_put_time_reopen_ms(row, (double)trial->reopen_ns * 1e-6 / (double)trial->reopened);
-    if (f->harness_ns > 0)
-        ls_put_time_harness_us(row, f->harness_ns * 1e-3);
+    ls_put_time_harness_us(row, f->harness_ns > 0 ? f->harness_ns * 1e-3 : NAN);
     if (profile->profiled_ms > 0) {
-        if (profile->accounted)
-            ls_put_time_accounted(row, profile->accounted);
+        ls_put_time_accounted(row, ls_nonzero(profile->accounted));
         ls_put_time_profiled_ms(row, profile->profiled_ms);
         ls_put_time_residual(row, profile->residual);
     }
@@ -247,8 +243,7 @@ static void put_most(json_t *row, const ls_schedule *schedule)
             json_array_append_new(waiting, json_integer(most.weights_waiting));
     }
     ls_put_pipeline_in_flight(row, in_flight);
-    if (waiting)
-        ls_put_pipeline_weights_waiting(row, waiting);
+    ls_put_pipeline_weights_waiting(row, waiting);
 }
 
 void ls_row_put_pipeline(json_t *row, const ls_job *job, const ls_bubble *bubble)
@@ -288,16 +283,13 @@ static void put_equivalence(const ls_row_facts *f, json_t *row)
         ls_put_equivalence_copies(row, gate->oracle + differ);
     else if (gate->copies)
         ls_put_equivalence_copies(row, "same bits");
-    if (*gate->kernels_compared)
-        ls_put_equivalence_kernels_compared(row, gate->kernels_compared);
+    ls_put_equivalence_kernels_compared(row, ls_nonempty(gate->kernels_compared));
     if (f->trial && *f->trial->checked.digest)
         ls_put_equivalence_digest(row, f->trial->checked.digest);
     else if (!f->trial && gate->compared && *gate->reference_digest)
         ls_put_equivalence_digest(row, gate->digest);
-    if (*gate->reference_digest)
-        ls_put_equivalence_reference_digest(row, gate->reference_digest);
-    if (gate->compared || gate->replayed)
-        ls_put_equivalence_steps(row, gate->steps);
+    ls_put_equivalence_reference_digest(row, ls_nonempty(gate->reference_digest));
+    ls_put_equivalence_steps(row, gate->compared || gate->replayed ? gate->steps : LS_ABSENT);
     ls_put_equivalence_oracle(row, gate->oracle);
 }
 
@@ -361,8 +353,7 @@ static void put_servers(const ls_job *job, const ls_reported *reported, json_t *
     const ls_ps_histogram *lead = &reported->ended.lead, *stale = &reported->ended.staleness;
     if (!stale->count) /* no gradient was applied */
         return;
-    if (job->ps.mode == LS_PS_SSP)
-        ls_put_lead_bound(row, job->ps.staleness);
+    ls_put_lead_bound(row, job->ps.mode == LS_PS_SSP ? job->ps.staleness : LS_ABSENT);
     ls_put_lead_max(row, lead->max);
     ls_put_lead_histogram(row, bins_of(lead));
     ls_put_staleness_max(row, stale->max);

@@ -55,16 +55,13 @@ static void put_placement(const ls_plan_of_case *plan, json_t *row)
 static void put_rate(const ls_case *c, const ls_rate_schedule *s, json_t *row)
 {
     ls_put_case_lr(row, s->initial);
-    if (*c->lr_schedule)
-        ls_put_case_lr_schedule(row, c->lr_schedule);
-    if (s->warmup)
-        ls_put_case_lr_warmup_steps(row, s->warmup);
+    ls_put_case_lr_schedule(row, ls_nonempty(c->lr_schedule));
+    ls_put_case_lr_warmup_steps(row, ls_nonzero(s->warmup));
     if (s->kind == LS_RATE_CONSTANT)
         return;
     ls_put_case_lr_decay_steps(row, s->decay);
     ls_put_case_min_lr(row, s->least);
-    if (s->kind == LS_RATE_WSD)
-        ls_put_case_lr_wsd_decay_steps(row, s->down);
+    ls_put_case_lr_wsd_decay_steps(row, s->kind == LS_RATE_WSD ? s->down : LS_ABSENT);
 }
 
 /* Length of the training, optimizer and data. */
@@ -81,17 +78,12 @@ static void put_training(const ls_row_facts *f, json_t *row)
     char text[256];
     ls_put_case_scaling(row, ls_scaling_words[c->scaling]);
     ls_put_case_steps(row, steps);
-    if (steps != plan->timed)
-        ls_put_case_steps_asked(row, plan->timed);
-    if (request->precision > 0)
-        ls_put_case_until_precision(row, request->precision);
-    if (job->sampling.epochs)
-        ls_put_case_epochs(row, c->epochs);
+    ls_put_case_steps_asked(row, steps != plan->timed ? plan->timed : LS_ABSENT);
+    ls_put_case_until_precision(row, ls_positive(request->precision));
+    ls_put_case_epochs(row, job->sampling.epochs ? c->epochs : LS_ABSENT);
     ls_put_case_warmup(row, plan->warmup);
-    if (job->update.period)
-        ls_put_case_period(row, job->update.period);
-    if (!request->verify)
-        ls_put_case_blocks(row, request->blocks);
+    ls_put_case_period(row, ls_nonzero(job->update.period));
+    ls_put_case_blocks(row, request->verify ? LS_ABSENT : request->blocks);
     ls_put_case_seed(row, c->seed);
     ls_put_case_shuffle(row, c->shuffle);
     ls_put_case_optimizer(row, ls_optimizer_text(&job->update.optimizer, text, sizeof text));
@@ -103,16 +95,14 @@ static void put_training(const ls_row_facts *f, json_t *row)
                                    : job->drops == LS_REPEAT_NORMS ? "mlp"
                                                                    : "full");
     }
-    if (job->update.clip > 0)
-        ls_put_case_clip(row, job->update.clip);
+    ls_put_case_clip(row, ls_positive(job->update.clip));
     put_rate(c, &job->update.schedule, row);
     ls_put_case_reduce(row, ls_reduce_words[c->reduce]);
     if (c->eval_samples == LS_EVAL_ALL)
         ls_put_case_eval_samples(row, "all");
     else if (c->eval_samples != LS_EVAL_AUTO) /* the field is a text or a number */
         ls_row_put_int(row, LS_F_case_eval_samples, c->eval_samples);
-    if (job->exact.on)
-        ls_put_case_micro_shards(row, job->exact.shards);
+    ls_put_case_micro_shards(row, job->exact.on ? job->exact.shards : LS_ABSENT);
     if (ls_job_slices(job) || (ls_case_is_exact(c) && ls_strategy_slices(c->strategy)))
         ls_put_case_micro_splits(row, ls_job_splits(job));
 }
@@ -162,8 +152,7 @@ void ls_row_put_case(const ls_row_facts *f, json_t *row)
     ls_put_case_data(row, *c->data ? c->data : plan->model->family->default_data);
     put_own(c, &job->accumulation, row);
     ls_put_case_strategy(row, plan->strategy->name);
-    if (plan->soft_placed)
-        ls_put_case_devices_asked(row, c->devices);
+    ls_put_case_devices_asked(row, plan->soft_placed ? c->devices : NULL);
     if (plan->variables_placed) {
         const char *name = ls_device_name_text(&plan->variable_device, text);
         ls_put_case_variable_device_asked(row,
@@ -191,14 +180,10 @@ void ls_row_put_case(const ls_row_facts *f, json_t *row)
         put_placement(plan, row);
     ls_put_case_comm(row, job->exchange.transport->name);
     ls_put_case_memory(row, *c->memory_text ? c->memory_text : gpu ? "all" : "growth");
-    if (*c->link_text)
-        ls_put_case_link(row, c->link_text);
-    if (c->fault.kind)
-        ls_put_case_inject(row, ls_fault_text(&c->fault, text, sizeof text));
-    if (*c->elastic)
-        ls_put_case_elastic(row, c->elastic);
-    if (c->shrinks)
-        ls_put_case_on_failure(row, "shrink");
+    ls_put_case_link(row, ls_nonempty(c->link_text));
+    ls_put_case_inject(row, c->fault.kind ? ls_fault_text(&c->fault, text, sizeof text) : NULL);
+    ls_put_case_elastic(row, ls_nonempty(c->elastic));
+    ls_put_case_on_failure(row, c->shrinks ? "shrink" : NULL);
     if (gpu) /* other kinds have one arithmetic only */
         ls_put_case_math(row, ls_math_words[c->math]);
     ls_put_case_precision(row, ls_precision_words[c->precision]);

@@ -45,8 +45,7 @@ static void put_train(const ls_row_facts *f, json_t *row)
     if (learned->losses_kept)
         ls_put_train_losses(row, ls_reals(learned->losses, learned->losses_kept));
     ls_put_train_accuracy(row, learned->accuracy);
-    if (learned->evaluated)
-        ls_put_train_evaluated(row, learned->evaluated);
+    ls_put_train_evaluated(row, ls_nonzero(learned->evaluated));
     if (learned->target_reached) {
         ls_put_train_steps_to_target(row, learned->steps_to_target);
         ls_put_train_seconds_to_target(row, learned->ms_to_target * 1e-3);

@@ -80,6 +80,7 @@ enum {
     LS_SHOWN_DIFF = 0x100,    /**< `results diff` names it where it differs */
     LS_SHOWN_DERIVED = 0x200, /**< no option: it follows from others */
     LS_SHOWN_KEPT = 0x400,    /**< its column is the last to be dropped */
+    LS_SHOWN_BY_PATH = 0x800, /**< it is named by its whole path only */
 };
 
 typedef struct ls_field {
@@ -101,7 +102,6 @@ enum {
     LS_GROUP_EACH = 1,     /**< a list of objects */
     LS_GROUP_FULLEST = 2,  /**< a list; as one value, that with the largest `peak` */
     LS_GROUP_DECLARED = 4, /**< has the options that strategies, models and data sets declare */
-    LS_GROUP_BY_PATH = 8,  /**< its fields are named by their whole path only */
     LS_GROUP_FOREIGN = 16, /**< only in rows of other programs; last, and no column of CSV */
 };
 

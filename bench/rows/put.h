@@ -8,20 +8,47 @@
 
 #include "bench/rows/row.h"
 
+#include <math.h>
+
 /** Takes signed and unsigned integers of all sizes without a cast, and no real. */
 __extension__ typedef __int128 ls_any_integer;
 
-#define LS_SETTER(name, type, put, cast)                                                           \
+/** Leaves the field absent, as NAN does for a real, and NULL for a text, a list or a map. */
+#define LS_ABSENT ((ls_any_integer)1 << 64)
+
+/* The value, or what leaves the field absent. */
+static inline ls_any_integer ls_nonzero(ls_any_integer value)
+{
+    return value ? value : LS_ABSENT;
+}
+
+static inline double ls_positive(double value)
+{
+    return value > 0 ? value : NAN;
+}
+
+static inline const char *ls_nonempty(const char *text)
+{
+    return *text ? text : NULL;
+}
+
+static inline void ls_put_integer(json_t *row, ls_field_number field, ls_any_integer value)
+{
+    if (value != LS_ABSENT)
+        ls_row_put_int(row, field, (int64_t)value);
+}
+
+#define LS_SETTER(name, type, put)                                                                 \
     static inline void ls_put_##name(json_t *row, type value)                                      \
     {                                                                                              \
-        put(row, LS_F_##name, cast value);                                                         \
+        put(row, LS_F_##name, value);                                                              \
     }
 
-#define LS_SET_TEXT(name)      LS_SETTER(name, const char *, ls_row_put_text, )
-#define LS_SET_INT(name)       LS_SETTER(name, ls_any_integer, ls_row_put_int, (int64_t))
-#define LS_SET_REAL(name)      LS_SETTER(name, double, ls_row_put_real, )
-#define LS_SET_BOOL(name)      LS_SETTER(name, bool, ls_row_put_bool, )
-#define LS_SET_TEXTS(name)     LS_SETTER(name, json_t *, ls_row_put_value, )
+#define LS_SET_TEXT(name)      LS_SETTER(name, const char *, ls_row_put_text)
+#define LS_SET_INT(name)       LS_SETTER(name, ls_any_integer, ls_put_integer)
+#define LS_SET_REAL(name)      LS_SETTER(name, double, ls_row_put_real)
+#define LS_SET_BOOL(name)      LS_SETTER(name, bool, ls_row_put_bool)
+#define LS_SET_TEXTS(name)     LS_SETTER(name, json_t *, ls_row_put_value)
 #define LS_SET_INTS(name)      LS_SET_TEXTS(name)
 #define LS_SET_REALS(name)     LS_SET_TEXTS(name)
 #define LS_SET_INT_LISTS(name) LS_SET_TEXTS(name)

@@ -155,8 +155,8 @@ static inline json_t *read_csv(const char *what, const char *text)
 }
 
 /* Before the template: outside of quotes only what this program writes; two quotes do not begin a
- * text, which gnuplot would take for an empty one; in double quotes there are only single ones, or
- * a line feed; all numbers are finite. */
+ * text, which gnuplot would take for an empty one; in double quotes there is only a line feed; all
+ * numbers are finite. */
 static inline void check_script(const char *text)
 {
     const char *template = strstr(text, "\n# What all pictures have");
@@ -165,8 +165,8 @@ static inline void check_script(const char *text)
         bool quoted = false;
         end = strchr(line, '\n');
         for (const char *c = line; c < end; c++) {
-            if (!quoted && *c == '"') { /* quotes, or a line feed */
-                c += 1 + (c[1] == '\'' ? strspn(c + 1, "'") : strspn(c + 1, "\\n"));
+            if (!quoted && *c == '"') { /* a line feed */
+                c += 1 + strspn(c + 1, "\\n");
                 REQUIRE("script", line, c[0] == '"' && c[1] == '.');
                 continue;
             }
@@ -389,8 +389,10 @@ static inline void check_picture(const json_t *figure)
 {
     written out;
     begin(&out);
-    ls_draw_script(out.stream, figure, LS_PICTURE_SVG); /* others have another size */
-    check_shown("script", end(&out, LS_OK), false);
+    json_auto_t *figures = json_pack("[O]", figure);
+    ls_status status =
+        ls_draw_script(out.stream, figures, LS_PICTURE_SVG); /* others: other sizes */
+    check_shown("script", end(&out, status), false);
     check_script(out.text);
     free(out.text);
     written drawn;

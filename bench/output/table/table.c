@@ -7,7 +7,6 @@
  * placements of a collective are two rows but one line, as in nccl-tests: the first one waits for
  * the second.
  */
-#include "bench/output/row_same.h"
 #include "bench/output/table/table_parts.h"
 
 #include "common/base/escape.h"

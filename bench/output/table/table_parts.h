@@ -3,7 +3,6 @@
 #pragma once
 
 #include "bench/output/cells.h"
-#include "bench/output/results_db.h"
 
 /* ---- Options (options.sql) ------------------------------------------------------------------
  *

@@ -32,6 +32,7 @@ static void keys(void **state)
                                            {"median", "time.step_ms.median"},
                                            {"id", "id"},
                                            {"accuracy", "train.accuracy"},
+                                           {"messages_sent", "traffic.messages_sent"},
                                            {"commit", "provenance.commit"},
                                            {"zlib", "provenance.libraries.zlib"},
                                            {"ps_mode", "case.ps_mode"},

@@ -4,7 +4,7 @@
  * often it contains the truth in simulated runs.
  */
 #include "bench/statistics/statistics.h"
-#include "bench/statistics/verdict.h"
+#include "bench/statistics/ratio_test.h"
 #include "bench/statistics/level_changes.h"
 
 #include "common/base/random/philox.h"

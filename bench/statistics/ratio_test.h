@@ -19,16 +19,31 @@
  */
 #pragma once
 
-#include "bench/statistics/verdict.h"
+#include "bench/statistics/statistics.h"
 #include "common/base/status.h"
 
-#include <stdbool.h>
 #include <stddef.h>
+
+/** What a ratio of times B / A says. The only judgement of two times: `results diff`, `report
+ * --against` and `regress` use it. */
+typedef enum ls_verdict {
+    LS_VERDICT_CANNOT_TELL,
+    LS_VERDICT_SAME,
+    LS_VERDICT_FASTER,
+    LS_VERDICT_SLOWER
+} ls_verdict;
+
+/** "cannot tell", "same", "faster", "slower": of B */
+const char *ls_verdict_name(ls_verdict verdict);
+
+/** Judges a ratio of two rows with its 95% interval: slower or faster if 1 is outside of it, equal
+ * if it is within 5% of 1. Without an interval (low is 0) it cannot be told. */
+ls_verdict ls_verdict_of_pair(ls_interval ratio);
 
 typedef struct ls_ratio_test {
     double threshold; /**< 0.03: 3% */
     size_t cases;     /**< of the comparison: each gets its part of the error (Bonferroni) */
-    double spent;     /**< share of the time at the last look; 0 at first; the caller sets it */
+    double spent;     /**< share of the time at the last look; first 0 */
 } ls_ratio_test;
 
 typedef struct ls_ratio_result {

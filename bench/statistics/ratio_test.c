@@ -4,7 +4,7 @@
  * pairs, and normal beyond. Error probabilities over all cases: 0.5% to report slower wrongly, the
  * same for faster, and 2.5% per side to report same wrongly.
  */
-#include "bench/regress/ratio_test.h"
+#include "bench/statistics/ratio_test.h"
 
 #include "bench/statistics/statistics.h"
 #include "common/base/grow.h"
@@ -13,6 +13,37 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+
+const char *ls_verdict_name(ls_verdict verdict)
+{
+    static const char *const names[] = {"cannot tell", "same", "faster", "slower"};
+    return names[verdict];
+}
+
+/* Bounds of the logarithm of the ratio. */
+typedef struct range {
+    double low, high;
+} range;
+
+/* Slower or faster if `differs` is beyond `margin`; equal if `alike` is closer than `near`. */
+static ls_verdict verdict_of(range differs, double margin, range alike, double near)
+{
+    if (differs.low > margin)
+        return LS_VERDICT_SLOWER;
+    if (differs.high < -margin)
+        return LS_VERDICT_FASTER;
+    return alike.low > -near && alike.high < near ? LS_VERDICT_SAME : LS_VERDICT_CANNOT_TELL;
+}
+
+ls_verdict ls_verdict_of_pair(ls_interval ratio)
+{
+    if (!(ratio.low > 0))
+        return LS_VERDICT_CANNOT_TELL;
+    const range of = {log(ratio.low), log(ratio.high)};
+    return verdict_of(of, 0, of, log(1.05));
+}
+
+/* ---- Paired --------------------------------------------------------------------------------- */
 
 enum { EXACT = 100 };
 
@@ -73,13 +104,13 @@ double ls_ratio_due(const ls_ratio_test *test, size_t n, double share)
 }
 
 /* Bounds of the centre, each with one-sided error p. */
-static ls_bounds bound(const double *means, size_t n, double p, double *space)
+static range bound(const double *means, size_t n, double p, double *space)
 {
     const long out = count_left_out(n, p, space);
     const size_t most = n * (n + 1) / 2;
     if (out < 0)
-        return (ls_bounds){-INFINITY, INFINITY};
-    return (ls_bounds){means[out], means[most - 1 - (size_t)out]};
+        return (range){-INFINITY, INFINITY};
+    return (range){means[out], means[most - 1 - (size_t)out]};
 }
 
 /* Standard deviation of x [n], estimated from the median absolute deviation as for a normal;
@@ -92,14 +123,14 @@ static double deviation_of(double *x, size_t n, double centre)
 }
 
 /* Student's 95% interval of the mean of x [n < 6]: too few values for an order statistic. */
-static ls_bounds few_bound(const double *x, size_t n, double mean)
+static range few_bound(const double *x, size_t n, double mean)
 {
     static const double student[] = {NAN, 12.706, 4.303, 3.182, 2.776};
     double squares = 0;
     for (size_t i = 0; i < n; i++)
         squares += (x[i] - mean) * (x[i] - mean);
     const double wide = n > 1 ? student[n - 1] * sqrt(squares / (double)(n * (n - 1))) : NAN;
-    return (ls_bounds){mean - wide, mean + wide};
+    return (range){mean - wide, mean + wide};
 }
 
 /* How many more of n pairs would move the bounds at error `p` off the nearest limit. */
@@ -113,9 +144,9 @@ static size_t blocks_more(double away, double p, double deviation, size_t n)
 }
 
 /* At the last look, what is surely not slower passes: as faster, or else as the centre says. */
-static ls_verdict judge(ls_bounds differs, ls_bounds same, double centre, double limit, bool last)
+static ls_verdict judge(range differs, range same, double centre, double limit, bool last)
 {
-    const ls_verdict verdict = ls_verdict_of(differs, limit, same, limit);
+    const ls_verdict verdict = verdict_of(differs, limit, same, limit);
     if (verdict != LS_VERDICT_CANNOT_TELL)
         return verdict;
     if (last && same.high < limit && (differs.high < 0 || centre > -limit))
@@ -142,7 +173,7 @@ ls_status ls_ratio_look(const ls_ratio_test *test, const double *logs, size_t n,
     ls_statistics all;
     ls_statistics_compute(means, most, &all);
     const double centre = all.median;
-    const ls_bounds interval = n > 5 ? bound(means, n, 0.025, space) : few_bound(logs, n, all.mean);
+    const range interval = n > 5 ? bound(means, n, 0.025, space) : few_bound(logs, n, all.mean);
     out->verdict = judge(bound(means, n, error_differs * part, space),
                          bound(means, n, error_same * part, space), centre, limit, share >= 1);
     out->ratio = exp(centre);
@@ -226,8 +257,8 @@ void ls_ratio_unpaired(const ls_ratio_test *test, const ls_ratio_side *base,
     const double differs = error * normal_quantile(error_differs / (double)test->cases);
     const double same = error * normal_quantile(error_same / (double)test->cases);
     const double half_width = error * normal_quantile(0.025);
-    out->verdict = judge((ls_bounds){centre - differs, centre + differs},
-                         (ls_bounds){centre - same, centre + same}, centre, limit, true);
+    out->verdict = judge((range){centre - differs, centre + differs},
+                         (range){centre - same, centre + same}, centre, limit, true);
     if (half_width < log(widest)) {
         out->ci95[0] = exp(centre - half_width);
         out->ci95[1] = exp(centre + half_width);

@@ -3,7 +3,7 @@
  * Child process; see child.h. Its output goes to files in memory: nothing has to be read while it
  * runs, and a process that it leaves behind does not block this one.
  */
-#include "bench/regress/child.h"
+#include "bench/report/child.h"
 
 #include "bench/train/interrupt.h"
 #include "common/base/clock.h"
@@ -14,7 +14,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -27,7 +26,7 @@ enum { TICK_MS = 200, TICK_ALONE_MS = 5, TEXT_MOST = 64 << 20 };
 
 extern char **environ;
 
-static ls_status start(char *const argv[], const int ends[2], pid_t *pid)
+static ls_status start(char *const argv[], const int ends[2], ls_child *child, pid_t *pid)
 {
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
@@ -39,13 +38,19 @@ static ls_status start(char *const argv[], const int ends[2], pid_t *pid)
     posix_spawnattr_init(&attributes);
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF);
     posix_spawnattr_setsigdefault(&attributes, &defaults);
-    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+    if (child->input && fflush(child->input) == 0 && fseek(child->input, 0, SEEK_SET) == 0)
+        posix_spawn_file_actions_adddup2(&actions, fileno(child->input), 0);
+    else
+        posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+    if (child->folder)
+        posix_spawn_file_actions_addchdir_np(&actions, child->folder);
     for (int i = 0; i < 2; i++)
         posix_spawn_file_actions_adddup2(&actions, ends[i], 1 + i);
-    const int error = posix_spawnp(pid, argv[0], &actions, &attributes, argv, environ);
+    child->error = posix_spawnp(pid, argv[0], &actions, &attributes, argv,
+                                child->environment ? child->environment : environ);
     posix_spawn_file_actions_destroy(&actions);
     posix_spawnattr_destroy(&attributes);
-    if (!error)
+    if (!child->error)
         return LS_OK;
     if (!strchr(argv[0], '/') && access(argv[0], X_OK) == 0)
         return ls_fail(
@@ -53,7 +58,7 @@ static ls_status start(char *const argv[], const int ends[2], pid_t *pid)
             "no program of this name is in the PATH; use ./%s for the one in this folder", argv[0]);
     return ls_fail(LS_CODE_MISSING, "program", argv[0],
                    "this program cannot be started: %s; name a program that runs on this machine",
-                   strerror(error));
+                   strerror(child->error));
 }
 
 /* Whether to keep waiting for it. */
@@ -97,12 +102,21 @@ static ls_status await(pid_t pid, const char *name, const int ends[2], uint64_t 
     return status;
 }
 
-ls_status ls_child_run(char *const argv[], uint64_t limit_ns, ls_child *out)
+char *ls_child_read(int file, size_t *bytes)
+{
+    struct stat facts;
+    char *text = fstat(file, &facts) == 0 ? calloc((size_t)facts.st_size + 1, 1) : NULL;
+    const ssize_t size = text ? pread(file, text, (size_t)facts.st_size, 0) : 0;
+    *bytes = size > 0 ? (size_t)size : 0;
+    return text;
+}
+
+ls_status ls_child_run(char *const argv[], uint64_t limit_ns, ls_child *child)
 {
     const int ends[2] = {memfd_create("stdout", MFD_CLOEXEC), memfd_create("stderr", MFD_CLOEXEC)};
     pid_t pid;
     int state = 0;
-    *out = (ls_child){0};
+    size_t bytes;
     ls_status status = LS_OK;
     if (ends[0] < 0 || ends[1] < 0)
         status = ls_fail(
@@ -110,26 +124,20 @@ ls_status ls_child_run(char *const argv[], uint64_t limit_ns, ls_child *out)
             "a file in memory cannot be created: %s; raise the limit on open files (ulimit -n)",
             strerror(errno));
     if (!status)
-        status = start(argv, ends, &pid);
+        status = start(argv, ends, child, &pid);
     if (!status)
         status = await(pid, argv[0], ends, limit_ns, &state);
-    for (int i = 0; i < 2; i++) {
-        char **text = i ? &out->err : &out->out;
-        size_t size = 0;
-        FILE *stream = ends[i] >= 0 ? fdopen(ends[i], "r") : NULL;
-        if (!stream)
-            continue;
-        rewind(stream);
-        if (!status && getdelim(text, &size, 0, stream) < 0) { /* it is empty, or without memory */
-            free(*text);
-            *text = calloc(1, 1);
-        }
-        if (!status && !*text)
-            status = ls_fail_memory("output of a program", size);
-        fclose(stream);
+    if (!status) {
+        child->err = ls_child_read(ends[1], &bytes);
+        child->out = ls_child_read(ends[0], &child->out_bytes);
+        if (!child->err || !child->out)
+            status = ls_fail_memory("output of a program", child->out_bytes);
     }
-    out->signal = WIFSIGNALED(state) ? WTERMSIG(state) : 0;
-    out->code = out->signal ? 128 + out->signal : WEXITSTATUS(state);
+    for (int i = 0; i < 2; i++)
+        if (ends[i] >= 0)
+            close(ends[i]);
+    child->signal = WIFSIGNALED(state) ? WTERMSIG(state) : 0;
+    child->code = child->signal ? 128 + child->signal : WEXITSTATUS(state);
     return status;
 }
 

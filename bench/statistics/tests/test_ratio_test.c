@@ -10,7 +10,7 @@
  * distribution. LOCKSTEP_LOADED_PAIRS=FILE, recorded on a busy machine: of 200 comparisons none may
  * be wrong.
  */
-#include "bench/regress/ratio_test.h"
+#include "bench/statistics/ratio_test.h"
 #include "common/base/random/philox.h"
 
 #include <math.h>

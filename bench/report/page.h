@@ -45,6 +45,5 @@ ls_status ls_page_values(const ls_page *page, json_t *figures, json_t *out);
 ls_status ls_page_rows(FILE *stream, void *rows);
 ls_status ls_page_csv(FILE *stream, void *figure);
 
-/** Adds {again: {cases: lines of a plan}}, unless no row has a case that a plan can express; and
- * how many `others` are not, from the queries `repeated` and `repeat`. */
-void ls_report_plan(const json_t *rows, json_t *out);
+/** Adds what report.yaml shows: the results of reports/repeat.sql. */
+ls_status ls_report_plan(const ls_page *page, json_t *out);

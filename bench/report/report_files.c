@@ -86,7 +86,8 @@ ls_status ls_report_write(ls_results *results, const json_t *rows, const ls_repo
     for (size_t i = 0; i < json_array_size(figures) && !drawn; i++)
         drawn = ls_draw_embed(json_array_get(figures, i), options->out);
     ls_status status = ls_page_values(&page, figures, values);
-    ls_report_plan(rows, values);
+    if (!status)
+        status = ls_report_plan(&page, values);
     if (!status)
         status = put_texts(rows, values, figures, options->out);
     if (!status && !drawn)

@@ -17,6 +17,7 @@
 #include "template_plan.h"
 #include "template_pools.h"
 #include "template_queries.h"
+#include "template_repeat.h"
 #include "template_rows.h"
 #include "template_table.h"
 
@@ -63,6 +64,7 @@ ls_status ls_page_open(ls_page *page, json_t *names)
     add_fields(ls_template_pools, known);
     add_fields(ls_template_rows, known);
     add_fields(ls_template_queries, known);
+    add_fields(ls_template_repeat, known);
     ls_pictures_each_text(add_fields, known);
     json_object_foreach(known, path, unused)
     {

@@ -129,6 +129,8 @@ ls_status ls_bench_time_made(ls_bench *bench, ls_status made, ls_op **op, int ro
 
 ls_status ls_bench_take(ls_bench *bench, size_t bytes, void **out)
 {
+    if (bench->held == LS_BENCH_MEMORY)
+        return ls_fail_memory("measurement", bytes);
     LS_TRY(ls_device_allocate(bench->device, LS_MEMORY_WORKSPACE, bytes, out));
     bench->memory[bench->held++] = *out;
     return LS_OK;

@@ -44,6 +44,7 @@ lockstep_embed(bench/results/trend.sql template_trend)
 lockstep_embed(reports/rows.sql template_rows)
 lockstep_embed(reports/pictures.sql template_pictures_sql)
 lockstep_embed(reports/page.sql template_queries)
+lockstep_embed(reports/repeat.sql template_repeat)
 lockstep_embed(reports/report.yaml template_plan)
 lockstep_embed(reports/script.sql template_script)
 foreach(template frame lines bars)                          # how its pictures are drawn

@@ -241,6 +241,7 @@ static ls_status has_value(const ls_request_parsing *parsing, const ls_option *o
     *out = ls_option_applies(option, one);
     if (*out)
         LS_TRY(option->set(&setting));
+    ls_case_settle(&copy);
     *out = *out && ls_case_same(&copy, one);
     return LS_OK;
 }

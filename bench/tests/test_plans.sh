@@ -32,7 +32,7 @@ lockstep run --model mlp --dry-run --steps 10000000
 expect "a long time in minutes or hours" grep -qE '^lockstep: dry run: 1 cases, about [0-9.]+ (min|h), ' err
 
 lockstep run --model poly --dry-run --until-precision 1%
-expect "a dry run says that there may be more blocks" grep -q ' (longer, if --until-precision needs more steps), at most ' err
+expect "a dry run says that there may be more blocks" grep -q ' or more until they are as precise as --until-precision asks, ' err
 
 start=$SECONDS
 lockstep run --plan "$plans/quick.yaml" --format jsonl
@@ -102,12 +102,10 @@ took=$(((${EPOCHREALTIME/[.,]/} - ${start/[.,]/}) / 1000000))
 rows "a budget gives all cases of a model the same steps" \
     "len(rows) == 2 and len({r['case']['steps'] for r in rows}) == 1 and r['case']['steps'] > 100"
 expect "and ends long before the time of all steps of a larger budget ($took s)" [ "$took" -le 60 ]
-# One case with twice the budget: on a busy machine, too, time for more blocks is left.
-sed 's/seed: \[1, 2\]/seed: 1/; s/3s/6s/' budget.yaml >blocks.yaml
 start=$EPOCHREALTIME
-lockstep run --plan blocks.yaml --results none --until-precision 0.01% --max-time 100s --format jsonl
+lockstep run --plan budget.yaml --steps 50 --results none --until-precision 0.01% --max-time 100s --format jsonl
 took=$(((${EPOCHREALTIME/[.,]/} - ${start/[.,]/}) / 1000000))
-rows "--until-precision adds blocks" "len(rows) == 1 and all('imprecise' in r['result']['warnings'] and
+rows "--until-precision adds blocks" "len(rows) == 2 and all('imprecise' in r['result']['warnings'] and
     r['time']['step_ms']['n'] + r['time'].get('discarded', 0) == r['case']['steps'] > r['case']['steps_asked']
     for r in rows)"
 expect "while there is time in the budget ($took s)" [ "$took" -le 60 ]
@@ -147,11 +145,11 @@ rows "--devices all" "[len(r['case']['devices']) for r in rows] == [1, 2, 3]"
 tight="--model mlp --data synthetic:2000 --memory fraction=1e-6"
 lockstep run $tight --dry-run
 expect "a case that is refused has no time" eval '[ "$code" -eq 3 ] && grep -qx \
-    "lockstep: dry run: 1 cases, 1 refused; nothing was trained" err'
+    "lockstep: dry run: 1 cases, 1 of them refused; nothing was trained" err'
 lockstep run ${tight/mlp/mlp,poly} --dry-run
 seconds=$(awk '$2 == "poly" && !/case/ {print $5; exit}' out) # of the case that runs, rounded in the summary
 expect "nor a share of the others: $seconds s" grep -qE \
-    "^lockstep: dry run: 2 cases, 1 refused, about (${seconds%.*}|$((${seconds%.*} + 1))) s, at most [0-9.]+ MiB of memory" err
+    "^lockstep: dry run: 2 cases, 1 of them refused, about (${seconds%.*}|$((${seconds%.*} + 1))) s, [0-9.]+ MiB at most" err
 printf 'model: poly\nlr: [0.1, 1e-1, .1, 0.10]\nsteps: 2\nwarmup: 0\n' >spelled.yaml
 lockstep run --plan spelled.yaml --dry-run
 expect "four spellings of one rate are named" grep -q -- '--lr 0.1, 1e-1, .1, 0.10: this case is listed 4 times and runs once' err

@@ -12,7 +12,6 @@
 #include "build_info.h"
 #include "common/base/digest.h"
 #include "common/base/grow.h"
-#include "common/nn/rate.h"
 #include "impl/strategies.h"
 
 #include <stdio.h>

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* What a case with --precision bf16, or with --gradient-wire bf16, cannot have. */
-#include "bench/case/case_facts.h"
 #include "bench/case/case_plan.h"
 #include "bench/case/profile.h"
 #include "common/nn/layers.h"

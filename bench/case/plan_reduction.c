@@ -10,7 +10,6 @@
 #include "common/nn/layer.h"
 #include "impl/step/plan/loads.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- Network --------------------------------------------------------------------------------- */

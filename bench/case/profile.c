@@ -9,7 +9,6 @@
 #include "common/nn/layer.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const char prefix[] = "profile:";

@@ -8,7 +8,6 @@
 #include "bench/case/case_facts.h"
 #include "bench/case/profile.h"
 #include "bench/output/format.h"
-#include "bench/output/row_keys.h"
 #include "bench/rows/row.h"
 #include "common/base/numbers.h"
 #include "common/data/data.h"

@@ -9,7 +9,6 @@
 #include "bench/cli/option_values.h"
 #include "bench/output/format.h"
 #include "common/base/grow.h"
-#include "impl/strategies.h"
 
 #include <stdlib.h>
 #include <string.h>

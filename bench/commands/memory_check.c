@@ -6,7 +6,6 @@
  */
 #include "bench/commands/memory_check.h"
 
-#include "bench/case/case_facts.h"
 #include "bench/case/workplace.h"
 #include "bench/gate/first_samples.h"
 #include "bench/gate/gate.h"
@@ -120,7 +119,7 @@ static void count_training(const ls_workplace *workplace, const ls_plan_of_case 
     out->training.copies = out->need.host + (carried > ended ? carried : ended) +
                            (steps < SIZE_MAX / step_bytes ? steps * step_bytes : 0);
     if (plan->job.exact.on &&
-        request->waterfall) /* next to the same case in fast mode (exact_cost.c) */
+        request->waterfall) /* next to the same case in fast mode (run_case.c) */
         out->training.sessions *= 2;
 }
 

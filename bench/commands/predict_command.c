@@ -7,7 +7,6 @@
 #include "bench/commands/command.h"
 #include "bench/output/format.h"
 #include "bench/output/results_db.h"
-#include "bench/output/row_keys.h"
 #include "bench/output/standard_output.h"
 #include "bench/predict/measured.h"
 #include "bench/predict/predict.h"

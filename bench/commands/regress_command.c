@@ -12,7 +12,6 @@
 #include "bench/train/interrupt.h"
 #include "common/base/clock.h"
 #include "common/base/grow.h"
-#include "common/base/log.h"
 #include "common/base/numbers.h"
 
 #include <stdio.h>

@@ -96,12 +96,6 @@ void ls_run_end(command_run *run, case_run *c);
  * at the group's end (`all`) every row. */
 void ls_run_commit(command_run *run, size_t group, bool all);
 
-/** What exact mode costs: the session's median step over the median step of the same case in fast
- * mode, from five alternating blocks each, of at most `at_once` steps. Trains the session further,
- * so it is called last. */
-ls_status ls_exact_cost(ls_workplace *workplace, ls_session *session, uint64_t at_once,
-                        double *out);
-
 /* ---- In place of training ------------------------------------------------------------------- */
 
 /** `run --print-step`: opens the case, prints what each of its processes does in a step, in order

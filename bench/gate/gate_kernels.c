@@ -8,14 +8,12 @@
  * once. Moving statistics of batch normalisation depend on the number of rows, and are left out.
  * Neither rounds to bfloat16; where a case does, the fast kernels with rounding are compared with
  * plain C in double without. Kinks decide alike in both (choices.h): a unit near 0 changes a
- * gradient by a jump, however small the rounding error. The result is kept per command for a model,
- * data, batch, dropout, lengths, precision and kind of device.
+ * gradient by a jump, however small the rounding error. The result is kept per command (write_key).
  */
 #include "bench/gate/gate.h"
 
 #include "bench/case/case_plan.h"
 #include "bench/gate/first_samples.h"
-#include "bench/case/case_facts.h"
 #include "bench/train/time_steps.h"
 #include "bench/train/world.h"
 #include "common/base/grow.h"
@@ -59,11 +57,11 @@ typedef struct distance {
     char worst[64]; /* variable with the largest difference */
 } distance;
 
-/* The result for all cases with the same model, data, batch, dropout and lengths. */
+enum { KEY_SIZE = LS_MODEL_TEXT + 800 };
+
+/* The result for all cases with the same key. */
 typedef struct ls_kernels_known {
-    ls_case key;
-    double dropout;
-    bool ragged;                 /* lengths */
+    char key[KEY_SIZE];
     distance kernels, precision; /* fast against plain C; rounded to bfloat16 against not */
     bool layers;                 /* `precision` compares one layer at a time */
     double slope; /* the loss's change along the gradient over the gradient's; 0 if unknown */
@@ -82,7 +80,6 @@ static ls_status compute(const ls_workplace *workplace, const ls_plan_of_case *p
 {
     ls_plan_of_case one = ls_first_samples_plan(plan, samples);
     ls_device_name cpu = {.kind = LS_DEVICE_CPU, .logical = -1, .replica = -1, .task = -1};
-    ls_closing(ls_session_close) ls_session session = {0};
     if (table && plan->devices->kind != LS_DEVICE_CPU)
         one.devices = &cpu;
     one.job.kernels.math = table ? LS_MATH_FLOAT32 : plan->job.kernels.math;
@@ -93,9 +90,7 @@ static ls_status compute(const ls_workplace *workplace, const ls_plan_of_case *p
     one.job.kernels.capture = !one.job.kernels.choices; /* noting them reads a GPU's memory */
     if (plan->model->dropout > 0) /* find_slope needs the loss's own gradient */
         one.job.update.clip = 0;
-    LS_TRY(ls_session_open(workplace, &one, (ls_opening){.judge = ls_session_single}, &session));
-    LS_TRY(ls_session_one_step(&session, gradient, loss));
-    return session.run->functions->gradient(session.run, gradient);
+    return ls_gate_whole(workplace, &one, gradient, loss);
 }
 
 static distance compare(const ls_variables *variables, const float *a, const float *b,
@@ -205,22 +200,14 @@ static int64_t samples_of(const ls_plan_of_case *plan, int64_t rows, double flop
     return plan->model->dropout > 0 ? rows : count;
 }
 
-static ls_case key_of(const ls_plan_of_case *plan, int64_t rows)
+/* What the result depends on. */
+static void write_key(const ls_plan_of_case *plan, int64_t rows, char key[KEY_SIZE])
 {
-    ls_case key = ls_case_single(plan->config);
-    key.batch = rows;
-    key.scaling = LS_SCALING_STRONG;
-    key.epochs = key.micro_shards = key.micro_splits = key.steps = key.warmup = key.gate_steps = 0;
-    key.eval_samples = 0;
-    key.reduce = LS_REDUCE_FAST;
-    key.target_kind = LS_TARGET_NONE;
-    key.target = key.learning_rate = 0;
-    key.capture = true;
-    ls_declared_clear(&key.own, plan->model->family->options);
-    memset(key.optimizer, 0, sizeof key.optimizer);
-    memset(key.memory_text, 0, sizeof key.memory_text);
-    memset(&key.memory, 0, sizeof key.memory);
-    return key;
+    const ls_case *c = plan->config;
+    snprintf(key, KEY_SIZE, "%s|%s|%lld %llu %d %a %d %d %d %d %a %d", c->model, c->data,
+             (long long)rows, (unsigned long long)c->seed, c->shuffle, c->clip, (int)c->math,
+             (int)c->precision, (int)c->convolution, (int)plan->devices->kind, plan->model->dropout,
+             plan->job.sampling.ragged);
 }
 
 /* Computes both gradients and compares them. `again`: with lifted samples, and a larger bound for
@@ -283,19 +270,16 @@ static ls_status find_precision(const ls_workplace *workplace, const ls_plan_of_
 
 static ls_status get(ls_workplace *workplace, const ls_plan_of_case *plan, const known **out)
 {
-    const int64_t rows = rows_of(plan);
-    const ls_case key = key_of(plan, rows);
+    char key[KEY_SIZE];
+    write_key(plan, rows_of(plan), key);
     for (known *k = workplace->kernels; k; k = k->next) {
         *out = k;
-        if (k->dropout == plan->model->dropout && k->ragged == plan->job.sampling.ragged &&
-            memcmp(&k->key, &key, sizeof key) == 0)
+        if (strcmp(k->key, key) == 0)
             return LS_OK;
     }
     known *k;
     LS_TRY(ls_allocate("gate", &k, 1, sizeof *k));
-    k->key = key;
-    k->dropout = plan->model->dropout;
-    k->ragged = plan->job.sampling.ragged;
+    memcpy(k->key, key, sizeof key);
     ls_status status = find_out(workplace, plan, false, k);
     if (!status && !(k->kernels.max_rel <= bound_of(plan)))
         status = find_out(workplace, plan, true, k);

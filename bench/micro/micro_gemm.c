@@ -10,7 +10,6 @@
 
 #include "common/base/grow.h"
 
-#include <math.h>
 #include <stdio.h>
 
 enum { LOOKS = 256 };

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Compares layers with the reference; see micro_judge.h. Outputs and their gradients are compared
+ * Compares layers with the reference; see micro.h. Outputs and their gradients are compared
  * as the gate compares rounding (common/nn/choices.h). The reference is slow and takes few samples;
  * the rows repeat them, and divide by their own number, so that gradients of variables are equal.
  * An element is wrong if it differs by more than `tolerance` times the sum of its magnitude and the
  * root mean square of its tensor.
  */
-#include "bench/micro/micro_judge.h"
+#include "bench/micro/micro.h"
 
 #include "common/base/grow.h"
 #include "common/base/random/philox.h"

@@ -9,7 +9,6 @@
  * values, and denormals are flushed.
  */
 #include "bench/micro/micro.h"
-#include "bench/micro/micro_judge.h"
 
 #include "common/base/escape.h"
 #include "common/base/grow.h"

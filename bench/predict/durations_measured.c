@@ -63,11 +63,6 @@ static ls_status run_nap(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-static bool is_only(const ls_bench_host *h, const ls_op *op)
-{
-    return !h->only || h->only == ls_durations_find(h->durations, op->name, op->flops, op->bytes);
-}
-
 /* How long a message of so many elements takes, and so many after each other. */
 static double message_ns(const ls_bench_host *h, const ls_virtual_comm *c, int peer,
                          double elements, int times)
@@ -146,7 +141,10 @@ static ls_status add_task(const ls_bench_host *h, share *s, const ls_step_progra
     for (size_t i = 0; i < task->ops.count; i++) {
         ls_op *op = p->ops[task->ops.first + i];
         LS_TRY(add_nap(s, network_ns(h, op)));
-        if (!ls_duration_is_timed(op) || !is_only(h, op) || (h->only && s->count))
+        const bool wanted =
+            !h->only || (!s->count && h->only == ls_durations_find(h->durations, op->name,
+                                                                   op->flops, op->bytes));
+        if (!ls_duration_is_timed(op) || !wanted)
             continue;
         LS_TRY(ls_grow("durations", &s->ops, s->count, sizeof *s->ops));
         s->ops[s->count++] = op;

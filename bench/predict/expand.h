@@ -9,7 +9,7 @@
  * messages, 2 (n - 1) (latency + 4 P / (n bandwidth)). Other algorithms play their messages, since
  * they have few
  *     formula   one time for all ranks, which begin together: what the all-reduce takes by itself,
- *               on ports that only its own messages share (formula.h); for `library` NCCL's
+ *               on ports that only its own messages share (unroll.h); for `library` NCCL's
  *               estimate (nccl_model.h)
  */
 #pragma once

@@ -10,7 +10,6 @@
 #include "common/base/grow.h"
 #include "common/base/numbers.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -208,21 +208,14 @@ static ls_unroll unroll_options(const ls_predictor *p, const ls_plan_of_case *pl
 }
 
 /* The median step on another platform, or with a period the mean one, with median durations. */
-static ls_status play_other(const ls_predictor *p, const ls_plan_of_case *plan,
-                            const ls_played_run *run, const ls_platform *platform,
-                            ls_unrolled *unrolled, play_room *room, double *out)
+static ls_status play_other(const ls_predictor *p, const ls_plan_of_case *plan, ls_play play,
+                            const ls_platform *platform, ls_unrolled *unrolled, play_room *room,
+                            double *out)
 {
     const size_t warmup = (size_t)plan->warmup, steps = (size_t)plan->timed;
     const bool formula = p->level == LS_EXPAND_FORMULA;
     const bool ports = platform->kind != LS_PLATFORM_FILE; /* an estimate is enough */
-    const ls_play play = {.graph = &unrolled->graph,
-                          .platform = platform,
-                          .devices = (int)run->devices,
-                          .devices_per_host = p->devices_per_host,
-                          .cores = cores_of(p, plan),
-                          .turn_ns = ls_predictor_durations(p, plan)->turn_ns,
-                          .factors = room->factors,
-                          .factor_count = (warmup + steps) * run->devices};
+    play.platform = platform;
     draw(p, ls_predictor_durations(p, plan), &play, 0, 0, true, warmup + steps, room->factors);
     if (formula)
         LS_TRY(
@@ -287,7 +280,7 @@ ls_status ls_predictor_play(const ls_predictor *p, const ls_plan_of_case *plan,
     LS_TRY(play_draws(p, plan, &unrolled, &play, (size_t)plan->warmup, &room, out));
     LS_TRY(ls_allocate("predict", &out->other_ms, p->other_count + 1, sizeof *out->other_ms));
     for (size_t i = 0; i < p->other_count; i++)
-        LS_TRY(play_other(p, plan, run, &p->others[i], &unrolled, &room, &out->other_ms[i]));
+        LS_TRY(play_other(p, plan, play, &p->others[i], &unrolled, &room, &out->other_ms[i]));
     if (p->other_count)
         LS_TRY(ls_formulas_move(&unrolled.formulas, &unrolled.graph, &p->platform,
                                 p->devices_per_host));

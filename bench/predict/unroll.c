@@ -1,15 +1,63 @@
 /* SPDX-License-Identifier: MIT */
 /* Unrolled steps; see unroll.h. */
-#include "bench/predict/unroll_parts.h"
+#include "bench/predict/unroll.h"
 
 #include "bench/play/engine.h"
+#include "bench/predict/nccl_model.h"
+#include "bench/predict/unroll_parts.h"
 #include "bench/train/interrupt.h"
 #include "common/base/grow.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- All-reduces by formula ------------------------------------------------------------------ */
+/* ---- All-reduces by formula ----------------------------------------------------------------- */
+
+/* The all-reduce by itself, on ports that its own messages share. */
+static ls_status play_alone(const ls_play_graph *graph, const ls_platform *platform, int per_host,
+                            double *ns)
+{
+    ls_play play = {.graph = graph, .platform = platform, .devices_per_host = per_host};
+    ls_auto double *end_ns = NULL;
+    for (size_t n = 0; n < graph->count; n++) {
+        const ls_activity_node *node = &graph->nodes[n];
+        const int last = node->from > node->to ? node->from : node->to;
+        play.devices = last >= play.devices ? last + 1 : play.devices;
+    }
+    LS_TRY(ls_allocate("all-reduce", &end_ns, graph->count + 1, sizeof *end_ns));
+    *ns = 0;
+    LS_TRY(ls_engine_play(LS_ENGINE_PORTS, &play, end_ns));
+    for (size_t n = 0; n < graph->count; n++)
+        *ns = end_ns[n] > *ns ? end_ns[n] : *ns;
+    return LS_OK;
+}
+
+/* Sets `ns`: what it takes if its ranks begin together, and no other message uses their ports. */
+static ls_status take_time(ls_formula *f, const ls_platform *platform, int per_host)
+{
+    return f->nccl ? ls_nccl_allreduce(f->nccl, platform, per_host, &f->ns)
+                   : play_alone(&f->alone, platform, per_host, &f->ns);
+}
+
+ls_status ls_formulas_move(ls_formulas *all, ls_play_graph *graph, const ls_platform *platform,
+                           int per_host)
+{
+    for (size_t i = 0; i < all->count; i++)
+        LS_TRY(take_time(&all->items[i], platform, per_host));
+    for (size_t i = 0; i < all->use_count; i++)
+        graph->nodes[all->uses[i].node].amount = all->items[all->uses[i].formula].ns;
+    return LS_OK;
+}
+
+static void close_formulas(ls_formulas *all)
+{
+    for (size_t i = 0; i < all->count; i++) {
+        free(all->items[i].hosts);
+        ls_play_close(&all->items[i].alone);
+    }
+    free(all->items);
+    free(all->uses);
+}
 
 /* What an all-reduce takes by itself if its ranks begin together, and what they send. */
 static ls_status make_formula(const ls_unroller *u, const ls_virtual_comm *comm, ls_formula *out)
@@ -33,7 +81,7 @@ static ls_status make_formula(const ls_unroller *u, const ls_virtual_comm *comm,
     out->sent = alone.sent;
     free(inner.channels);
     free(inner.pending);
-    return status ? status : ls_formula_time(out, u->what->platform, u->what->devices_per_host);
+    return status ? status : take_time(out, u->what->platform, u->what->devices_per_host);
 }
 
 static int host_of(const ls_unroller *u, const ls_virtual_comm *comm, int rank)
@@ -69,7 +117,7 @@ static ls_status find_formula(ls_unroller *u, const ls_virtual_comm *comm, const
     for (int r = 0; r < comm->size; r++)
         f->hosts[r] = host_of(u, comm, r);
     return all ? make_formula(u, comm, f)
-               : ls_formula_time(f, u->what->platform, u->what->devices_per_host);
+               : take_time(f, u->what->platform, u->what->devices_per_host);
 }
 
 static ls_status find_group(ls_unroller *u, const ls_virtual_comm *comm, ls_formula_group **out)
@@ -118,7 +166,7 @@ static ls_status by_formula(ls_unroller *u, ls_unroll_task *w, const ls_virtual_
     return LS_OK;
 }
 
-/* ---- Operations ------------------------------------------------------------------------------ */
+/* ---- Operations ----------------------------------------------------------------------------- */
 
 static ls_status exchange(ls_unroller *u, ls_unroll_task *w, const ls_virtual_comm *comm)
 {
@@ -374,6 +422,6 @@ void ls_unrolled_close(ls_unrolled *unrolled)
 {
     ls_play_close(&unrolled->graph);
     free(unrolled->ends);
-    ls_formulas_close(&unrolled->formulas);
+    close_formulas(&unrolled->formulas);
     *unrolled = (ls_unrolled){0};
 }

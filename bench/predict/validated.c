@@ -195,12 +195,6 @@ static model_error known_errors(const ls_validations *v, const json_t *row, bool
     return *own ? known : errors_of(v, row, true);
 }
 
-/* Half the width of the model's interval, in logarithms. */
-static double width_of(const model_error *known)
-{
-    return known->count ? student(known->count) * sqrt(known->squares / (double)known->count) : 0;
-}
-
 /* Widens the interval of the draws of a predicted figure. */
 static void widen_interval(double figure, double model, double *low, double *high)
 {
@@ -238,7 +232,7 @@ static double model_of(const ls_validations *v, const json_t *row, char *source,
     }
     snprintf(source, size, "draws, with calibration; errors of %zu validated rows of %s",
              known.count, own ? ls_row_string(row, LS_F_case_strategy) : "any strategy");
-    return width_of(&known);
+    return known.count ? student(known.count) * sqrt(known.squares / (double)known.count) : 0;
 }
 
 static void widen(const ls_validations *v, json_t *row)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Advice; see advise.h. */
-#include "bench/case/case_facts.h"
 #include "bench/case/profile.h"
 #include "bench/cli/options.h"
 #include "bench/cli/option_set.h"

@@ -60,7 +60,7 @@ typedef struct ls_unroll {
     uint64_t most; /**< activities: more are refused */
     uint64_t steps;
     bool labelled;   /**< activities are labelled, for a trace or by use */
-    bool whole;      /**< no step is left to repetition: the graph is written to a file */
+    bool whole;      /**< no step is left to repetition, as for a file */
     uint64_t warmup; /**< the first of them, which are not counted */
 } ls_unroll;
 

@@ -51,8 +51,7 @@ typedef struct prediction {
     int code;
 } prediction;
 
-/* ---- Options of `run` that `predict` does not have
- * ---------------------------------------------------- */
+/* ---- Options of `run` that `predict` does not have ------------------------------------------- */
 
 /* Keys of a plan; of the command line none is left. */
 static ls_status check_plan(const ls_option_set *given)

@@ -118,8 +118,8 @@ uint64_t *ls_net_first(const ls_net *net)
     return NULL;
 }
 
-/* Whether sums of other parts come between the halves of a node's pass: sums of batch statistics if
- * these are synced; else, where layers are split over places, sums of nodes without statistics. */
+/* Whether sums of other parts come between the halves of a node's pass: synced batch statistics;
+ * else, where layers are split over places, sums of nodes without statistics. */
 static bool in_halves(const ls_net *net, const ls_node *node)
 {
     return net->options.synced || (net->options.graph->slices.places > 1 && !node->layer->sums);

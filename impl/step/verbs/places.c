@@ -214,8 +214,8 @@ static void forward_node(ls_step *s, int replica, int piece, int n)
     ls_step_forward_node(s, replica, piece, n, LS_ACT_FORWARD);
 }
 
-/* Additions of gradients that backward passes, or weight passes, make final: they follow these
- * passes. The fault follows the last addition, for one node (all nodes if it is negative). */
+/* Additions of gradients, which follow the backward passes, or weight passes, that make them final.
+ * The fault follows the last addition, for one node (all nodes if it is negative). */
 static unsigned additions_of(const ls_step *s, int member, int piece, int node, bool weights)
 {
     const bool separate = node >= 0 ? ls_net_splits(ls_step_net_of(s, member, piece, node), node)

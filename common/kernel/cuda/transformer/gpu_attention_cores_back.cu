@@ -118,7 +118,7 @@ __device__ static inline void add_keys(const attention_place &p, const core_back
     move_queries<PACKED, true>(p, query + row, unit * CORE_UNIT, array, sum);
 }
 
-/* The gradients of 64 keys and values, and what they add to those of queries. */
+/* The gradients of 64 keys and values, and what they add to the queries' gradients. */
 template <typename N, int WIDTH, bool PACKED>
 __device__ static inline void back_keys(const ls_attention_backward_args &a,
                                         const attention_place &p, const float *of_rows, bool again,

@@ -159,9 +159,10 @@ ls_status ls_comm_collect(ls_comm *comm, const void *sent, size_t bytes, void *a
 static ls_status find_worst(ls_comm *comm, ls_code own_code, ls_code *worst, size_t *who)
 {
     const size_t ranks = (size_t)comm->size;
-    ls_code *all = calloc(ranks, sizeof *all);
-    ls_status status = all ? ls_comm_collect(comm, &own_code, sizeof own_code, all)
-                           : ls_fail_memory("communicator", ranks * sizeof *all);
+    ls_auto ls_code *all = NULL;
+    ls_status status = ls_allocate("communicator", &all, ranks, sizeof *all);
+    if (!status)
+        status = ls_comm_collect(comm, &own_code, sizeof own_code, all);
     if (status) /* so that no rank waits for this one's message */
         comm->backend->abandon(comm);
     *worst = LS_CODE_OK;
@@ -170,7 +171,6 @@ static ls_status find_worst(ls_comm *comm, ls_code own_code, ls_code *worst, siz
             *worst = all[r];
             *who = r;
         }
-    free(all);
     return status;
 }
 
@@ -199,6 +199,16 @@ ls_status ls_comm_bring(ls_comm *comm, ls_status own_status, const void *sent, s
 {
     LS_TRY(ls_comm_agree(comm, own_status));
     return ls_comm_collect(comm, sent, bytes, all);
+}
+
+ls_status ls_comm_tell(ls_comm *comm, ls_status own_status, const void *sent, size_t bytes,
+                       void *all)
+{
+    void *room;
+    own_status = ls_status_first(
+        own_status, ls_allocate("communicator", &room, comm ? (size_t)comm->size : 1, bytes));
+    memcpy(all, &room, sizeof room);
+    return ls_comm_bring(comm, own_status, sent, bytes, room);
 }
 
 ls_traffic ls_comm_traffic(const ls_comm *comm)

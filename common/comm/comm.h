@@ -195,6 +195,11 @@ ls_status ls_comm_collect(ls_comm *comm, const void *sent, size_t bytes, void *a
 ls_status ls_comm_bring(ls_comm *comm, ls_status own_status, const void *sent, size_t bytes,
                         void *all);
 
+/** As above, into new memory [size, bytes], which `all` is set to: it is the address of a pointer.
+ * Free it, also on failure. */
+ls_status ls_comm_tell(ls_comm *comm, ls_status own_status, const void *sent, size_t bytes,
+                       void *all);
+
 /** Tells all ranks the worst of their codes. A rank that cannot learn it gives up. */
 ls_status ls_comm_worst(ls_comm *comm, ls_code own_code, ls_code *worst);
 

@@ -41,6 +41,17 @@ static size_t lines(size_t bytes)
     return (bytes + LINE - 1) / LINE * LINE;
 }
 
+static size_t in_floats(size_t bytes)
+{
+    return (bytes + sizeof(float) - 1) / sizeof(float);
+}
+
+/* Where a part's float32 numbers are; of stored ones the owner's sum. */
+static float *values_at(const ls_wired_args *a, const part_of *p)
+{
+    return a->stored ? (float *)(void *)a->room : a->data + p->elements.first;
+}
+
 /* Sets a rank's part of the elements to the sum, or mean, of the blocks' contents, and packs it
  * into `out`. With ranks 0 it only packs, with `out` NULL it only sets. */
 static ls_status work_on(ls_queue *queue, const ls_wired_args *a, const part_of *p,
@@ -52,7 +63,7 @@ static ls_status work_on(ls_queue *queue, const ls_wired_args *a, const part_of 
         return ls_cuda_check_code(
             device->text, "wire",
             ls_gpu_wire(ls_queue_native(queue), (const uint16_t *const *)(const void *)in, ranks,
-                        p->elements.count, a->data + p->elements.first, (uint16_t *)(void *)out));
+                        p->elements.count, values_at(a, p), (uint16_t *)(void *)out));
 #else
     (void)queue;
 #endif
@@ -63,7 +74,7 @@ static ls_status work_on(ls_queue *queue, const ls_wired_args *a, const part_of 
                                  .in = in,
                                  .ranks = ranks,
                                  .mean = a->mean,
-                                 .values = a->data + p->elements.first,
+                                 .values = values_at(a, p),
                                  .out = out,
                                  .error = a->error});
     return LS_OK;
@@ -71,10 +82,13 @@ static ls_status work_on(ls_queue *queue, const ls_wired_args *a, const part_of 
 
 /* ---- Room ------------------------------------------------------------------------------------ */
 
-/* Packed parts of all owners, then what the others send to this one. */
+/* Packed parts of all owners, then what the others send to this one. Stored data are packed. */
 static unsigned char *packed_at(const ls_wired_args *a, int owner, int ranks)
 {
     unsigned char *at = a->room;
+    if (a->stored)
+        return (unsigned char *)a->data +
+               find_part(a->wire, a->extent, owner, ranks).elements.first * sizeof(uint16_t);
     for (int d = 0; d < owner; d++) {
         const part_of part = find_part(a->wire, a->extent, d, ranks);
         at += lines(bytes_of(a->wire, &part));
@@ -85,14 +99,21 @@ static unsigned char *packed_at(const ls_wired_args *a, int owner, int ranks)
 static unsigned char *arrived_at(const ls_wired_args *a, int rank, int ranks, int from)
 {
     const part_of own = find_part(a->wire, a->extent, rank, ranks);
-    return packed_at(a, ranks, ranks) +
-           (size_t)(from < rank ? from : from - 1) * lines(bytes_of(a->wire, &own));
+    const size_t before = (size_t)(from < rank ? from : from - 1);
+    if (a->stored) /* behind the owner's sum */
+        return (unsigned char *)(values_at(a, &own) + own.elements.count) +
+               before * bytes_of(a->wire, &own);
+    return packed_at(a, ranks, ranks) + before * lines(bytes_of(a->wire, &own));
+}
+
+static size_t room_of(const ls_wired_args *a, int rank, int ranks)
+{
+    return (size_t)(arrived_at(a, rank, ranks, ranks) - a->room);
 }
 
 size_t ls_wired_room(ls_wire_form wire, int rank, int ranks, ls_extent extent)
 {
-    const ls_wired_args a = {.wire = wire, .extent = extent};
-    return (size_t)(arrived_at(&a, rank, ranks, ranks) - a.room);
+    return room_of(&(ls_wired_args){.wire = wire, .extent = extent}, rank, ranks);
 }
 
 /* ---- Operations ------------------------------------------------------------------------------ */
@@ -123,8 +144,8 @@ static ls_status run_sum(ls_op *op, ls_queue *queue)
     unsigned char *packed = packed_at(a, w->rank, w->ranks);
     for (int d = 0; d < w->ranks; d++)
         w->blocks[d] = d == w->rank ? packed : arrived_at(a, w->rank, w->ranks, d);
-    LS_TRY(
-        work_on(queue, a, &own, w->blocks, w->ranks, a->half == LS_REDUCE_SCATTER ? NULL : packed));
+    LS_TRY(work_on(queue, a, &own, w->blocks, w->ranks,
+                   a->half == LS_REDUCE_SCATTER && !a->stored ? NULL : packed));
     return LS_OK;
 }
 
@@ -142,8 +163,9 @@ static ls_status run_unpack(ls_op *op, ls_queue *queue)
 static ls_status add_op(const ls_comm *comm, const ls_wired_args *a, const char *name,
                         ls_status (*run)(ls_op *op, ls_queue *queue), ls_op_list *ops)
 {
-    const size_t room = ls_wired_room(a->wire, comm->rank, comm->size, a->extent);
-    const ls_access touched[] = {{a->data, a->extent.count * sizeof *a->data, true},
+    const size_t room = room_of(a, comm->rank, comm->size);
+    const size_t bytes = a->extent.count * (a->stored ? sizeof(uint16_t) : sizeof *a->data);
+    const ls_access touched[] = {{a->data, bytes, true},
                                  {a->room, room, true},
                                  {a->error, a->error ? sizeof *a->error : 0, true}};
     wired_op *w;
@@ -151,7 +173,7 @@ static ls_status add_op(const ls_comm *comm, const ls_wired_args *a, const char 
     *w = (wired_op){.op = {.name = name,
                            .run = run,
                            .use = LS_TIME_COMMUNICATION,
-                           .bytes = (double)(a->extent.count * sizeof *a->data + room)},
+                           .bytes = (double)(bytes + room)},
                     .args = *a,
                     .rank = comm->rank,
                     .ranks = comm->size};
@@ -192,13 +214,16 @@ ls_status ls_wired_build(ls_comm *comm, const ls_wired_args *a, ls_op_list *ops)
         return ls_fail(
             LS_CODE_MISSING, "wire", ls_device_describe(comm->device)->text,
             "only CPU devices can send averages as bf16 or int8; use --local-sgd-wire float32");
-    LS_TRY(add_op(comm, a, "allreduce.pack", run_pack, ops));
-    LS_TRY(add_messages(comm, a, false, ops));
-    LS_TRY(add_op(comm, a, "allreduce.sum", run_sum, ops));
+    if (!a->stored)
+        LS_TRY(add_op(comm, a, "allreduce.pack", run_pack, ops));
+    if (a->half != LS_ALL_GATHER) {
+        LS_TRY(add_messages(comm, a, false, ops));
+        LS_TRY(add_op(comm, a, "allreduce.sum", run_sum, ops));
+    }
     if (a->half == LS_REDUCE_SCATTER)
         return LS_OK;
     LS_TRY(add_messages(comm, a, true, ops));
-    return add_op(comm, a, "allreduce.unpack", run_unpack, ops);
+    return a->stored ? LS_OK : add_op(comm, a, "allreduce.unpack", run_unpack, ops);
 }
 
 ls_traffic ls_wired_formula(ls_wire_form wire, ls_half half, int ranks, ls_extent extent)
@@ -213,9 +238,8 @@ ls_traffic ls_wired_formula(ls_wire_form wire, ls_half half, int ranks, ls_exten
 
 static size_t scratch(int rank, int ranks, ls_extent extent, int64_t shards)
 {
-    const size_t bytes = ls_wired_room(LS_WIRE_BF16, rank, ranks, extent);
     (void)shards;
-    return (bytes + sizeof(float) - 1) / sizeof(float);
+    return in_floats(ls_wired_room(LS_WIRE_BF16, rank, ranks, extent));
 }
 
 static ls_status put_half(ls_comm *comm, ls_half half, const ls_allreduce_args *a, ls_op_list *ops)
@@ -261,6 +285,41 @@ static const ls_allreduce of_bf16 = {
     .half = put_half,
     .half_formula = half_formula,
     .oracle = order,
+};
+
+static size_t stored_scratch(int rank, int ranks, ls_extent extent, int64_t shards)
+{
+    const ls_wired_args a = {.wire = LS_WIRE_BF16, .stored = true, .extent = extent};
+    (void)shards;
+    return in_floats(room_of(&a, rank, ranks));
+}
+
+static ls_status put_stored(ls_comm *comm, ls_half half, const ls_allreduce_args *a,
+                            ls_op_list *ops)
+{
+    return ls_wired_build(comm,
+                          &(ls_wired_args){.wire = LS_WIRE_BF16,
+                                           .half = half,
+                                           .stored = true,
+                                           .data = a->data,
+                                           .extent = ls_comm_extent(a),
+                                           .room = (unsigned char *)a->scratch},
+                          ops);
+}
+
+static ls_status build_stored(ls_comm *comm, const ls_allreduce_args *a, ls_op_list *ops)
+{
+    return put_stored(comm, LS_HALVES, a, ops);
+}
+
+const ls_allreduce ls_allreduce_stored = {
+    .name = "owners",
+    .help = "owners, of what is stored in 16 bits",
+    .scratch = stored_scratch,
+    .build = build_stored,
+    .formula = formula,
+    .half = put_stored,
+    .half_formula = half_formula,
 };
 
 const ls_allreduce *ls_allreduce_wired(const ls_allreduce *algorithm, ls_wire_form wire)

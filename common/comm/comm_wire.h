@@ -21,9 +21,10 @@
 /** What a rank brings. Rounding errors are |q - x / scale| (int8), |rounded - x| / |x| (bf16). */
 typedef struct ls_wired_args {
     ls_wire_form wire;   /**< bf16 or int8 */
-    ls_half half;        /**< LS_HALVES or LS_REDUCE_SCATTER */
+    ls_half half;        /**< what of it is done */
     bool mean;           /**< the sum is divided by the number of ranks */
-    float *data;         /**< [extent.count], in place */
+    bool stored;         /**< the data are bf16 already, and the sum is rounded to it */
+    float *data;         /**< [extent.count], in place; `stored`: of 16 bits each */
     ls_extent extent;    /**< int8: its blocks are the rows; borrowed */
     unsigned char *room; /**< [ls_wired_room(...)] bytes */
     float *error;        /**< [1] raised to the largest rounding error; bf16: NULL if not wanted */
@@ -41,5 +42,6 @@ ls_traffic ls_wired_formula(ls_wire_form wire, ls_half half, int ranks, ls_exten
 /** What sums gradients that travel in a form: the algorithm itself, or one that rounds as above,
  * without the all-gather. Its oracle is its all-reduce's; ls_wired_order makes the algorithm's
  * order that of either half. */
+extern const ls_allreduce ls_allreduce_stored; /**< of data that are bf16 in memory, too */
 const ls_allreduce *ls_allreduce_wired(const ls_allreduce *algorithm, ls_wire_form wire);
 ls_status ls_wired_order(ls_wire_form wire, ls_half half, ls_sum_order *order);

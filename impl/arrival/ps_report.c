@@ -24,17 +24,16 @@ static void join(ls_ps_report *sum, const ls_ps_report *more)
 
 ls_status ls_ps_report_collect(const ls_run *run, ls_ps_report *out)
 {
-    const size_t processes = (size_t)ls_job_processes(run->job);
     const ls_served_server *servers = ls_step_run_of(run)->resources.served->servers;
     const ls_ps_layout *l = &ls_step_run_of(run)->plan.placed;
-    ls_ps_report own = {0};
+    ls_comm *comm = run->job->ranks.comm;
+    ls_ps_report report = {0};
     ls_auto ls_ps_report *all = NULL;
-    ls_status status = ls_allocate("ps", &all, processes, sizeof *all);
     for (int k = 0; k < l->servers; k++)
-        join(&own, &servers[k].serving.now.seen);
+        join(&report, &servers[k].serving.now.seen);
     *out = (ls_ps_report){0};
-    LS_TRY(ls_comm_bring(run->job->ranks.comm, status, &own, sizeof own, all));
-    for (size_t p = 0; p < processes; p++)
+    LS_TRY(ls_comm_tell(comm, LS_OK, &report, sizeof report, &all));
+    for (int p = 0; p < ls_job_processes(run->job); p++)
         join(out, &all[p]);
     if (!ls_ps_by_arrival(&run->job->ps)) {
         /* each shard's gradients of a step are applied together, without lead or staleness */

@@ -149,9 +149,7 @@ ls_status ls_arrival_records(ls_run *run, uint64_t first, uint64_t count, ls_ste
                                                  .read = read_worker};
     LS_TRY(ls_reading_open(&r));
     *mark_ns = r.mark_ns;
-    if (!job->ps.backups)
-        return add_up_alone(&r, out);
-    for (uint64_t k = 0; k < count; k++)
+    for (uint64_t k = 0; k < count && job->ps.backups; k++)
         add_up_taken(&r, k, &out[k]);
-    return LS_OK;
+    return job->ps.backups ? LS_OK : add_up_alone(&r, out);
 }

@@ -2,7 +2,8 @@
 /* The listing of a program for people: a line for each task; see names.h. */
 #include "impl/step/program/names.h"
 
-#include <stdlib.h>
+#include "common/base/grow.h"
+
 #include <string.h>
 
 static const char *const titles[] = {"task", "lane", "what", "ops", "waits for", "reads", "writes"};
@@ -70,22 +71,18 @@ static ls_status write_rows(const ls_step_program *p, const ls_names *n, FILE *o
 
 ls_status ls_step_program_list(const ls_step_program *p, const ls_names *n, FILE *out)
 {
-    char *text = NULL;
-    size_t size = 0;
+    ls_auto char *text = NULL;
+    size_t size = 0, width[COLUMNS] = {0};
     FILE *stream = open_memstream(&text, &size);
     if (!stream)
         return ls_fail_memory("listing", BUFSIZ);
     ls_status status = write_rows(p, n, stream);
-    const bool whole = !fclose(stream);
-    if (!status && !whole)
+    if (fclose(stream) && !status)
         status = ls_fail_memory("listing", size);
-    if (!status) {
-        size_t width[COLUMNS] = {0};
-        for (const char *line = text; *line;)
-            line = measure(line, width);
-        for (const char *line = text; *line;)
-            line = align(line, width, out);
-    }
-    free(text);
-    return status;
+    LS_TRY(status);
+    for (const char *line = text; *line;)
+        line = measure(line, width);
+    for (const char *line = text; *line;)
+        line = align(line, width, out);
+    return LS_OK;
 }

@@ -12,6 +12,8 @@
  */
 #include "impl/step/program/program.h"
 
+#include "common/base/grow.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -189,33 +191,31 @@ static size_t count_pairs(const ls_lanes *lanes)
     return serves ? (size_t)c->members * (size_t)c->members : 0;
 }
 
+static void close(play *p)
+{
+    free(p->next);
+    free(p->then);
+    free(p->done);
+    free(p->owed);
+}
+
 ls_status ls_step_program_match(const ls_step_program *s)
 {
-    play p = {.program = s,
-              .next = calloc((size_t)s->lanes->count + 1, sizeof *p.next),
-              .then = calloc(s->task_count + 1, sizeof *p.then),
-              .done = calloc(s->task_count + 1, sizeof *p.done),
-              .owed = calloc(count_pairs(s->lanes) + 1, sizeof *p.owed)};
-    ls_status status = p.next && p.then && p.done && p.owed
-                           ? LS_OK
-                           : ls_fail_memory("step", s->task_count * sizeof *p.then);
-    if (!status) {
-        for (size_t t = p.program->task_count; t-- > 0;) {
-            const int lane = p.program->tasks[t].lane;
-            p.then[t] = p.next[lane];
-            p.next[lane] = t + 1;
-        }
-        /* all tasks that can run: in the order of `build`, so most steps need one round */
-        for (bool moved = true; moved;) {
-            moved = false;
-            for (size_t t = 0; t < p.program->task_count; t++)
-                moved |= !p.done[t] && try_task(&p, &p.program->tasks[t]);
-        }
-        status = judge(&p);
+    ls_closing(close) play p = {.program = s};
+    LS_TRY(ls_allocate("step", &p.next, (size_t)s->lanes->count, sizeof *p.next));
+    LS_TRY(ls_allocate("step", &p.then, s->task_count, sizeof *p.then));
+    LS_TRY(ls_allocate("step", &p.done, s->task_count, sizeof *p.done));
+    LS_TRY(ls_allocate("step", &p.owed, count_pairs(s->lanes), sizeof *p.owed));
+    for (size_t t = s->task_count; t-- > 0;) {
+        const int lane = s->tasks[t].lane;
+        p.then[t] = p.next[lane];
+        p.next[lane] = t + 1;
     }
-    free(p.next);
-    free(p.then);
-    free(p.done);
-    free(p.owed);
-    return status;
+    /* all tasks that can run: in the order of `build`, so most steps need one round */
+    for (bool moved = true; moved;) {
+        moved = false;
+        for (size_t t = 0; t < s->task_count; t++)
+            moved |= !p.done[t] && try_task(&p, &s->tasks[t]);
+    }
+    return judge(&p);
 }

@@ -131,6 +131,11 @@ typedef struct list {
     size_t count;
 } list;
 
+static void close(list *l)
+{
+    free(l->items);
+}
+
 static ls_status note(list *l, noted one)
 {
     for (size_t i = 0; i < l->count; i++) {
@@ -240,17 +245,14 @@ static void write_list(const ls_names *n, const list *l, int own, FILE *out)
 ls_status ls_names_accesses(const ls_names *n, const ls_task *task, const ls_access *accesses,
                             size_t count, ls_touch touch, FILE *out)
 {
-    list l = {0};
-    ls_status status = LS_OK;
-    for (size_t a = 0; a < count && !status; a++)
+    ls_closing(close) list l = {0};
+    for (size_t a = 0; a < count; a++)
         if (accesses[a].writes == (touch == LS_WRITES))
-            status = note_access(n, task, &accesses[a], &l);
+            LS_TRY(note_access(n, task, &accesses[a], &l));
     if (l.count)
         qsort(l.items, l.count, sizeof *l.items, compare_noted);
-    if (!status)
-        write_list(n, &l, n->lanes->items[task->lane].member, out);
-    free(l.items);
-    return status;
+    write_list(n, &l, n->lanes->items[task->lane].member, out);
+    return LS_OK;
 }
 
 /* ---- Races ----------------------------------------------------------------------------------- */
@@ -266,7 +268,7 @@ void ls_names_numbered(const ls_names *n, const ls_step_program *p, const ls_tas
 
 ls_status ls_names_refuse_race(const ls_names *n, const ls_race *race)
 {
-    char *text = NULL;
+    ls_auto char *text = NULL;
     size_t size;
     if (!race->task)
         return LS_OK;
@@ -278,13 +280,11 @@ ls_status ls_names_refuse_race(const ls_names *n, const ls_race *race)
     ls_names_numbered(n, race->earlier_program, race->earlier, out);
     fprintf(out, "%s touch ", race->step_before ? " of the step before" : "");
     ls_status status = ls_names_accesses(n, race->task, &race->both, 1, LS_WRITES, out);
-    const bool whole = !fclose(out);
-    if (!status)
-        status = whole ? ls_fail(LS_CODE_CHECK, "race", NULL,
-                                 "%s, but neither waits for the other (a race); let each operation "
-                                 "declare all memory that it reads or writes",
-                                 text)
-                       : ls_fail_memory("step", size);
-    free(text);
-    return status;
+    if (fclose(out) && !status)
+        status = ls_fail_memory("step", size);
+    return status ? status
+                  : ls_fail(LS_CODE_CHECK, "race", NULL,
+                            "%s, but neither waits for the other (a race); let each operation "
+                            "declare all memory that it reads or writes",
+                            text);
 }

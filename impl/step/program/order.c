@@ -37,18 +37,17 @@ static void join(void *context, size_t earlier, ls_access both)
 
 static ls_status join_lanes(const ls_step_program *p, int *parent)
 {
-    ls_sweep w;
+    ls_closing(ls_sweep_close) ls_sweep w = {0};
     union_of_lanes u = {.program = p, .parent = parent};
-    ls_status status = ls_sweep_open(&p, 1, NULL, &w);
-    for (size_t t = 0; t < p->task_count && !status; t++) {
+    LS_TRY(ls_sweep_open(&p, 1, NULL, &w));
+    for (size_t t = 0; t < p->task_count; t++) {
         const ls_task *task = ls_sweep_next(&w);
         u.lane = task->lane;
-        status = ls_sweep_meet(&w, join, &u);
+        LS_TRY(ls_sweep_meet(&w, join, &u));
         if (t && task->call >= 0 && task[-1].call == task->call)
             join(&u, t - 1, (ls_access){0});
     }
-    ls_sweep_close(&w);
-    return status;
+    return LS_OK;
 }
 
 static ls_status find_components(const ls_step_program *programs, int count, int *parent,
@@ -178,36 +177,35 @@ static ls_status order_step(ordering *o)
     return LS_OK;
 }
 
+static void close(ordering *o)
+{
+    ls_sweep_close(&o->sweep);
+    free(o->last);
+    free(o->wanted);
+    free(o->lanes);
+}
+
 static ls_status order_program(ls_step_program *p, const ls_components *components)
 {
-    const size_t room = (size_t)p->lanes->count + 1;
+    const size_t lanes = (size_t)p->lanes->count;
     const ls_step_program *const one = p;
-    ordering o = {.program = p,
-                  .last = calloc(room, sizeof *o.last),
-                  .wanted = calloc(room, sizeof *o.wanted),
-                  .lanes = calloc(room, sizeof *o.lanes)};
-    ls_status status = o.last && o.wanted && o.lanes
-                           ? ls_sweep_open(&one, 1, components, &o.sweep)
-                           : ls_fail_memory("step", room * sizeof *o.last);
-    if (!status)
-        status = order_step(&o);
-    ls_sweep_close(&o.sweep);
-    free(o.last);
-    free(o.wanted);
-    free(o.lanes);
-    return status;
+    ls_closing(close) ordering o = {.program = p};
+    LS_TRY(ls_allocate("step", &o.last, lanes, sizeof *o.last));
+    LS_TRY(ls_allocate("step", &o.wanted, lanes, sizeof *o.wanted));
+    LS_TRY(ls_allocate("step", &o.lanes, lanes + 1, sizeof *o.lanes));
+    LS_TRY(ls_sweep_open(&one, 1, components, &o.sweep));
+    return order_step(&o);
 }
 
 ls_status ls_step_programs_order(ls_step_program *programs, int kinds, ls_components *out)
 {
-    int *parent;
+    ls_auto int *parent = NULL;
     *out = (ls_components){0};
-    LS_TRY(ls_allocate("step", &parent, (size_t)programs->lanes->count + 1, sizeof *parent));
-    ls_status status = find_components(programs, kinds + LS_UNORDERED, parent, out);
-    free(parent);
-    for (int kind = 0; kind < kinds && !status; kind++)
-        status = order_program(&programs[kind], out);
-    return status;
+    LS_TRY(ls_allocate("step", &parent, (size_t)programs->lanes->count, sizeof *parent));
+    LS_TRY(find_components(programs, kinds + LS_UNORDERED, parent, out));
+    for (int kind = 0; kind < kinds; kind++)
+        LS_TRY(order_program(&programs[kind], out));
+    return LS_OK;
 }
 
 void ls_components_close(ls_components *components)

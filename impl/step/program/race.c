@@ -40,20 +40,25 @@ static ls_status check_next(race_check *r)
     return ls_sweep_meet(w, meet, r);
 }
 
+static void close(race_check *r)
+{
+    ls_sweep_close(&r->sweep);
+    free(r->begun);
+}
+
 ls_status ls_step_programs_race(const ls_step_program *a, const ls_step_program *b,
                                 const ls_components *components, ls_race *out)
 {
     const ls_step_program *const programs[] = {a, b};
-    race_check r = {.found = 0};
-    ls_status status = ls_allocate("step", &r.begun, (size_t)a->lanes->count + 1, sizeof *r.begun);
+    ls_closing(close) race_check r = {.found = 0};
     *out = (ls_race){0};
-    if (!status)
-        status = ls_sweep_open(programs, 2, components, &r.sweep);
-    for (size_t s = 0; s < 2 && !status; r.first += programs[s++]->task_count) {
+    LS_TRY(ls_allocate("step", &r.begun, (size_t)a->lanes->count, sizeof *r.begun));
+    LS_TRY(ls_sweep_open(programs, 2, components, &r.sweep));
+    for (size_t s = 0; s < 2; r.first += programs[s++]->task_count) {
         for (int c = 0; c < components->count; c++)
             r.begun[c] = r.sweep.latest[components->items[c].driver];
-        for (size_t t = 0; t < programs[s]->task_count && !status && !r.found; t++)
-            status = check_next(&r);
+        for (size_t t = 0; t < programs[s]->task_count && !r.found; t++)
+            LS_TRY(check_next(&r));
         if (r.found)
             break;
     }
@@ -63,7 +68,5 @@ ls_status ls_step_programs_race(const ls_step_program *a, const ls_step_program 
         out->step_before = r.found <= r.first;
         out->both = r.both;
     }
-    ls_sweep_close(&r.sweep);
-    free(r.begun);
-    return status;
+    return LS_OK;
 }

@@ -7,9 +7,8 @@
  */
 #include "impl/step/program/names.h"
 
+#include "common/base/grow.h"
 #include "common/base/numbers.h"
-
-#include <stdlib.h>
 
 /* Whether the memory lies in the piece, which begins at or before it. */
 static bool holds(const ls_memory_piece *piece, uintptr_t begin, size_t bytes)
@@ -43,7 +42,7 @@ typedef struct span_check {
 static ls_status refuse(const span_check *c, const ls_access *access)
 {
     const ls_touch touch = access->writes ? LS_WRITES : LS_READS;
-    char *text = NULL;
+    ls_auto char *text = NULL;
     size_t size;
     FILE *out = open_memstream(&text, &size);
     if (!out)
@@ -52,15 +51,13 @@ static ls_status refuse(const span_check *c, const ls_access *access)
     fprintf(out, ": %s %s %zu bytes of ", c->what, access->writes ? "writes" : "reads",
             access->bytes);
     ls_status status = ls_names_accesses(c->names, c->task, access, 1, touch, out);
-    const bool whole = !fclose(out);
-    if (!status)
-        status = whole ? ls_fail(LS_CODE_CHECK, "span", NULL,
-                                 "%s, which are not inside one allocation of its device; let each "
-                                 "operation declare only the memory that it reads or writes",
-                                 text)
-                       : ls_fail_memory("step", size);
-    free(text);
-    return status;
+    if (fclose(out) && !status)
+        status = ls_fail_memory("step", size);
+    return status ? status
+                  : ls_fail(LS_CODE_CHECK, "span", NULL,
+                            "%s, which are not inside one allocation of its device; let each "
+                            "operation declare only the memory that it reads or writes",
+                            text);
 }
 
 static ls_status check_access(const span_check *c, int member, const ls_access *access)

@@ -136,16 +136,12 @@ static ls_status list(const ls_step_run *run, int kind, const ls_names *names, F
 ls_status ls_steps_list(const ls_run *run, FILE *out)
 {
     const ls_step_run *me = ls_step_run_of(run);
-    ls_names names;
-    ls_status status = ls_steps_names(me, &names);
-    if (!status)
-        status = list(me, me->kinds + LS_BEFORE, &names, out);
-    for (int kind = 0; kind < me->kinds && !status; kind++)
-        status = list(me, kind, &names, out);
-    if (!status)
-        status = list(me, me->kinds + LS_AFTER, &names, out);
-    ls_names_close(&names);
-    return status;
+    ls_closing(ls_names_close) ls_names names = {0};
+    LS_TRY(ls_steps_names(me, &names));
+    LS_TRY(list(me, me->kinds + LS_BEFORE, &names, out));
+    for (int kind = 0; kind < me->kinds; kind++)
+        LS_TRY(list(me, kind, &names, out));
+    return list(me, me->kinds + LS_AFTER, &names, out);
 }
 
 /* ---- Spans ----------------------------------------------------------------------------------- */
@@ -256,15 +252,12 @@ static ls_status check_program(const ls_step_run *run, int kind)
 static ls_status check_pair(const ls_step_run *run, int a, int b)
 {
     ls_race race;
-    ls_names names;
+    ls_closing(ls_names_close) ls_names names = {0};
     LS_TRY(ls_step_programs_race(&run->program[a], &run->program[b], &run->components, &race));
     if (!race.task)
         return LS_OK;
-    ls_status status = ls_steps_names(run, &names);
-    if (!status)
-        status = ls_names_refuse_race(&names, &race);
-    ls_names_close(&names);
-    return status;
+    LS_TRY(ls_steps_names(run, &names));
+    return ls_names_refuse_race(&names, &race);
 }
 
 /* Checks pairs of kinds that may be consecutive: all but two tails; of fragments, one and the next,

@@ -24,6 +24,11 @@ typedef struct updates {
     ls_status status;
 } updates;
 
+static void close(updates *u)
+{
+    free(u->items);
+}
+
 static void add(void *context, size_t at, size_t element, size_t elements)
 {
     updates *u = context;
@@ -59,30 +64,22 @@ static ls_status find_updates(const ls_step_run *run, updates *out)
 static ls_status collect(const ls_job *job, ls_status status, updates *own_updates, updates *all)
 {
     const size_t n = (size_t)ls_job_processes(job);
-    size_t most = 0, *counts = NULL;
-    *all = (updates){0};
-    status = ls_status_first(status, ls_allocate("owners", &counts, n, sizeof *counts));
-    status = ls_comm_bring(job->ranks.comm, status, &own_updates->count, sizeof own_updates->count,
-                           counts);
-    for (size_t p = 0; p < n && !status; p++)
+    size_t most = 0;
+    ls_auto size_t *counts = NULL;
+    ls_auto updated *padded = NULL, *each = NULL;
+    LS_TRY(ls_comm_tell(job->ranks.comm, status, &own_updates->count, sizeof own_updates->count,
+                        &counts));
+    for (size_t p = 0; p < n; p++)
         most = counts[p] > most ? counts[p] : most;
-    updated *padded = NULL, *each = NULL;
-    if (!status)
-        status = ls_allocate("owners", &padded, most + 1, sizeof *padded);
-    if (!status)
-        status = ls_allocate("owners", &each, n * (most + 1), sizeof *each);
+    status = ls_allocate("owners", &padded, most + 1, sizeof *padded);
     if (!status && own_updates->count)
         memcpy(padded, own_updates->items, own_updates->count * sizeof *padded);
-    status = ls_comm_bring(job->ranks.comm, status, padded, (most + 1) * sizeof *padded, each);
-    for (size_t i = 0; i < n * (most + 1) && !status; i++) {
+    LS_TRY(ls_comm_tell(job->ranks.comm, status, padded, (most + 1) * sizeof *padded, &each));
+    for (size_t i = 0; i < n * (most + 1); i++) {
         all->copy = each[i].copy;
         add(all, 0, each[i].first, each[i].count);
-        status = all->status;
     }
-    free(padded);
-    free(each);
-    free(counts);
-    return status;
+    return all->status;
 }
 
 static int compare(const void *a, const void *b)
@@ -126,14 +123,9 @@ static ls_status judge(const ls_step_plan *plan, const updates *u)
 ls_status ls_steps_owners(const ls_run *run)
 {
     const ls_step_run *me = ls_step_run_of(run);
-    updates own_updates = {0}, all;
-    const ls_status found = find_updates(me, &own_updates);
-    ls_status status = collect(run->job, found, &own_updates, &all);
-    if (!status && all.count)
+    ls_closing(close) updates own_updates = {0}, all = {0};
+    LS_TRY(collect(run->job, find_updates(me, &own_updates), &own_updates, &all));
+    if (all.count)
         qsort(all.items, all.count, sizeof *all.items, compare);
-    if (!status)
-        status = judge(&me->plan, &all);
-    free(own_updates.items);
-    free(all.items);
-    return status;
+    return judge(&me->plan, &all);
 }

@@ -87,14 +87,13 @@ static ls_status read_local(ls_reading *r)
 ls_status ls_reading_open(ls_reading *r)
 {
     const ls_job *job = r->run->plan.job;
-    const size_t numbers = r->count * r->width, all = numbers * (size_t)ls_job_processes(job);
-    r->records = calloc(r->count + 1, sizeof *r->records);
-    r->sent = calloc(numbers + 1, sizeof *r->sent);
-    r->all = calloc(all + 1, sizeof *r->all);
-    const ls_status status = r->records && r->sent && r->all
-                                 ? read_local(r)
-                                 : ls_fail_memory("records", all * sizeof *r->sent);
-    return ls_comm_bring(job->ranks.comm, status, r->sent, numbers * sizeof *r->sent, r->all);
+    const size_t numbers = r->count * r->width;
+    ls_status status = ls_allocate("records", &r->records, r->count, sizeof *r->records);
+    if (!status)
+        status = ls_allocate("records", &r->sent, numbers, sizeof *r->sent);
+    if (!status)
+        status = read_local(r);
+    return ls_comm_tell(job->ranks.comm, status, r->sent, numbers * sizeof *r->sent, &r->all);
 }
 
 void ls_reading_close(ls_reading *r)
@@ -216,28 +215,31 @@ static void add_up(const reading *r, uint64_t k, ls_step_record *out)
     out->loss = loss_of_all(r, batch) + decay;
 }
 
+static void close(reading *r)
+{
+    ls_reading_close(&r->base);
+    free(r->at);
+    free(r->each);
+}
+
 ls_status ls_steps_records(ls_run *run, uint64_t first, uint64_t count, ls_step_record *out,
                            uint64_t *mark_ns)
 {
     const ls_step_plan *plan = &ls_step_run_of(run)->plan;
     const size_t replicas = (size_t)all_losses(plan),
                  processes = (size_t)ls_job_processes(run->job);
-    reading r = {
+    ls_closing(close) reading r = {
         .base = {.run = ls_step_run_of(run), .first = first, .count = count, .read = read_losses},
         .plan = plan,
         .job = run->job};
-    ls_status status = ls_allocate("records", &r.at, replicas + processes, sizeof *r.at);
-    status = ls_status_first(status, ls_allocate("records", &r.each, replicas, sizeof *r.each));
-    status = ls_comm_agree(run->job->ranks.comm, status);
-    if (!status) {
-        lay_out(&r, r.at + replicas);
-        status = ls_reading_open(&r.base);
-    }
+    const ls_status room = ls_allocate("records", &r.at, replicas + processes, sizeof *r.at);
+    LS_TRY(ls_comm_agree(
+        run->job->ranks.comm,
+        ls_status_first(room, ls_allocate("records", &r.each, replicas, sizeof *r.each))));
+    lay_out(&r, r.at + replicas);
+    LS_TRY(ls_reading_open(&r.base));
     *mark_ns = r.base.mark_ns;
-    for (uint64_t k = 0; k < count && !status; k++)
+    for (uint64_t k = 0; k < count; k++)
         add_up(&r, k, &out[k]);
-    ls_reading_close(&r.base);
-    free(r.at);
-    free(r.each);
-    return status;
+    return LS_OK;
 }

@@ -89,19 +89,16 @@ static ls_status exchange(evaluation *e, ls_status own_status, uint64_t *said)
 {
     const ls_step_plan *plan = &e->run->plan;
     const size_t each = (size_t)plan->mesh.replicas + 1, n = (size_t)ls_job_processes(plan->job);
-    uint64_t *all = NULL;
+    ls_auto uint64_t *all = NULL;
     for (int i = 0; i < e->count && !own_status; i++) {
         said[0] =
             (uint64_t)ls_slice_first_rows(slice_of(e->run, e->visits[e->testers[i].first].member));
         said[1 + e->testers[i].replica] = 1;
     }
-    own_status = ls_status_first(own_status, ls_allocate("step", &all, n * each, sizeof *all));
-    ls_status status =
-        ls_comm_bring(plan->job->ranks.comm, own_status, said, each * sizeof *said, all);
-    for (size_t i = 0; i < n * each && !status; i++)
+    LS_TRY(ls_comm_tell(plan->job->ranks.comm, own_status, said, each * sizeof *said, &all));
+    for (size_t i = 0; i < n * each; i++)
         said[i % each] = all[i] > said[i % each] ? all[i] : said[i % each];
-    free(all);
-    return status;
+    return LS_OK;
 }
 
 /* Deals the samples to the replicas of all processes that evaluate. */
@@ -109,21 +106,20 @@ static ls_status deal(evaluation *e, ls_status own_status)
 {
     const ls_step_plan *plan = &e->run->plan;
     const uint64_t samples = ls_test_samples(plan->job, e->how);
-    uint64_t *said = NULL;
+    ls_auto uint64_t *said = NULL;
+    int count = 0;
     own_status = ls_status_first(
         own_status, ls_allocate("step", &said, (size_t)plan->mesh.replicas + 1, sizeof *said));
-    ls_status status = exchange(e, own_status, said);
-    int count = 0;
-    for (int r = 0; r < plan->mesh.replicas && !status; r++)
+    LS_TRY(exchange(e, own_status, said));
+    for (int r = 0; r < plan->mesh.replicas; r++)
         count += said[1 + r] > 0;
-    for (int r = 0, at = 0, own = 0; r < plan->mesh.replicas && !status; r++) {
+    for (int r = 0, at = 0, own = 0; r < plan->mesh.replicas; r++) {
         if (own < e->count && e->testers[own].replica == r)
             ls_test_share(samples, said[0], at, count, &e->shares[own++]);
         at += said[1 + r] > 0;
     }
-    e->rounds = status ? 0 : ls_test_rounds(samples, said[0], count);
-    free(said);
-    return status;
+    e->rounds = ls_test_rounds(samples, said[0], count);
+    return LS_OK;
 }
 
 static ls_status open(evaluation *e)
@@ -260,11 +256,10 @@ static ls_status lend(evaluation *e)
 
 static ls_status take_back(evaluation *e)
 {
-    ls_status status = LS_OK;
-    for (int i = 0; i < e->count && !status; i++)
+    for (int i = 0; i < e->count; i++)
         if (e->testers[i].kept)
-            status = keep(e, &e->testers[i], true);
-    return status;
+            LS_TRY(keep(e, &e->testers[i], true));
+    return LS_OK;
 }
 
 /* ---- Forward passes -------------------------------------------------------------------------- */
@@ -401,14 +396,11 @@ static ls_status run_pass(evaluation *e, ls_evaluation *out)
 /* Adds up the counts of all processes. */
 static ls_status add_up(const ls_job *job, ls_status own_status, ls_evaluation *out)
 {
-    const size_t n = (size_t)ls_job_processes(job);
-    ls_evaluation *all = NULL;
-    own_status = ls_status_first(own_status, ls_allocate("accuracy", &all, n, sizeof *all));
-    ls_status status = ls_comm_bring(job->ranks.comm, own_status, out, sizeof *out, all);
+    ls_auto ls_evaluation *all = NULL;
+    const ls_status status = ls_comm_tell(job->ranks.comm, own_status, out, sizeof *out, &all);
     *out = (ls_evaluation){.accuracy = -1};
-    for (size_t p = 0; p < n && !status; p++)
+    for (int p = 0; p < ls_job_processes(job) && !status; p++)
         ls_evaluation_add(&all[p], out);
-    free(all);
     return status;
 }
 
@@ -417,18 +409,13 @@ ls_status ls_steps_evaluate(ls_run *run, const ls_evaluating *how, ls_evaluation
     const ls_step_plan *plan = &ls_step_run_of(run)->plan;
     const bool differ =
         ls_strategy_alone(plan->strategy) && plan->parameters.on[LS_MEMBER] != LS_PLACED;
-    evaluation e = {.run = ls_step_run_of(run),
-                    .how = how,
-                    .lending = lending_of(plan, differ),
-                    .differ = differ};
-    ls_status status = deal(&e, open(&e));
+    ls_closing(close) evaluation e = {.run = ls_step_run_of(run),
+                                      .how = how,
+                                      .lending = lending_of(plan, differ),
+                                      .differ = differ};
     *out = (ls_evaluation){.accuracy = -1};
-    if (!status)
-        status = lend(&e);
-    if (!status) {
-        status = run_pass(&e, out);
-        status = add_up(run->job, ls_status_first(status, take_back(&e)), out);
-    }
-    close(&e);
-    return status;
+    LS_TRY(deal(&e, open(&e)));
+    LS_TRY(lend(&e));
+    const ls_status passed = run_pass(&e, out);
+    return add_up(run->job, ls_status_first(passed, take_back(&e)), out);
 }

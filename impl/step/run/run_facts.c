@@ -4,8 +4,6 @@
 #include "impl/carried.h"
 #include "impl/step/run/run.h"
 
-#include <stdlib.h>
-
 /* NULL if the member is in another process. */
 static ls_replica *replica_of(const ls_run *run, int member)
 {
@@ -128,15 +126,12 @@ static ls_memory_formula memory(const ls_run *run, size_t index)
 
 ls_status ls_steps_collect(const ls_job *job, ls_traffic traffic, ls_traffic *sum)
 {
-    const size_t n = (size_t)ls_job_processes(job);
-    ls_traffic *all;
-    ls_status status = ls_allocate("traffic", &all, n, sizeof *all);
-    status = ls_comm_bring(job->ranks.comm, status, &traffic, sizeof traffic, all);
+    ls_auto ls_traffic *all = NULL;
     *sum = (ls_traffic){0};
-    for (size_t p = 0; p < n && !status; p++)
+    LS_TRY(ls_comm_tell(job->ranks.comm, LS_OK, &traffic, sizeof traffic, &all));
+    for (int p = 0; p < ls_job_processes(job); p++)
         ls_traffic_add(sum, all[p], 1);
-    free(all);
-    return status;
+    return LS_OK;
 }
 
 /* Adds the traffic of all steps, unless the end counts only when it is enqueued, not in replays

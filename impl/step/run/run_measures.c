@@ -4,7 +4,6 @@
 #include "impl/step/run/run.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 /* ---- The norm of the gradient ---------------------------------------------------------------- */
 
@@ -30,10 +29,10 @@ static bool has_norm(const ls_step_run *me, int member)
 ls_status ls_steps_norm(const ls_run *run, double *out)
 {
     const ls_step_run *me = ls_step_run_of(run);
-    const ls_job *job = run->job;
-    const size_t n = (size_t)ls_job_processes(job);
-    norm_of own_norm = {.member = -1}, *all;
-    ls_status status = ls_allocate("norm", &all, n, sizeof *all);
+    const size_t n = (size_t)ls_job_processes(run->job);
+    norm_of own_norm = {.member = -1};
+    ls_auto norm_of *all = NULL;
+    ls_status status = LS_OK;
     for (int m = me->plan.total; m-- > 0 && !status;) {
         const ls_replica *r = me->resources.members[m].replica;
         ls_clip clip;
@@ -42,15 +41,14 @@ ls_status ls_steps_norm(const ls_run *run, double *out)
         status = ls_queue_read(r->queue, &clip, r->norm.clip, sizeof clip);
         own_norm = (norm_of){clip.norm, m};
     }
-    status = ls_comm_bring(job->ranks.comm, status, &own_norm, sizeof own_norm, all);
-    for (size_t p = 0, first = n; p < n && !status; p++) {
+    LS_TRY(ls_comm_tell(run->job->ranks.comm, status, &own_norm, sizeof own_norm, &all));
+    for (size_t p = 0, first = n; p < n; p++) {
         if (all[p].member < 0 || (first < n && all[first].member < all[p].member))
             continue;
         first = p;
         *out = all[p].norm;
     }
-    free(all);
-    return status;
+    return LS_OK;
 }
 
 ls_status ls_steps_rates(const ls_run *run, double range[2])
@@ -76,8 +74,9 @@ ls_status ls_steps_exchanged(const ls_run *run, ls_exchanged *out)
 {
     const ls_step_run *me = ls_step_run_of(run);
     const size_t n = (size_t)ls_job_processes(run->job);
-    double largest = 0, *all;
-    ls_status status = ls_allocate("exchange", &all, n, sizeof *all);
+    double largest = 0;
+    ls_auto double *all = NULL;
+    ls_status status = LS_OK;
     for (int m = 0; m < me->plan.all && !status; m++) {
         const ls_replica *r = me->resources.members[m].replica;
         float error = 0;
@@ -85,12 +84,11 @@ ls_status ls_steps_exchanged(const ls_run *run, ls_exchanged *out)
             status = ls_queue_read(r->queue, &error, r->wire_error, sizeof error);
         largest = fmax(largest, (double)error);
     }
-    status = ls_comm_bring(run->job->ranks.comm, status, &largest, sizeof largest, all);
+    LS_TRY(ls_comm_tell(run->job->ranks.comm, status, &largest, sizeof largest, &all));
     *out = (ls_exchanged){0};
-    for (size_t p = 0; p < n && !status; p++)
+    for (size_t p = 0; p < n; p++)
         out->wire_error = fmax(out->wire_error, all[p]);
     for (int kind = LS_LAST; kind < me->kinds; kind++)
         out->count += me->counts.enqueued[kind];
-    free(all);
-    return status;
+    return LS_OK;
 }

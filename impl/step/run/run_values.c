@@ -6,8 +6,6 @@
 #include "common/base/grow.h"
 #include "impl/step/run/run.h"
 
-#include <stdlib.h>
-
 /* Members that together have a copy of an array, and the processes that get each one's part. */
 typedef struct copy {
     ls_range members;
@@ -68,15 +66,14 @@ ls_status ls_steps_gather(ls_step_run *me, ls_values values, ls_range block, flo
     ls_status status = ls_resources_gather(&me->resources, c.members, values, block, out);
     if (!c.sends)
         return status;
-    float *packed = NULL;
+    ls_auto float *packed = NULL;
     if (!status)
         status = ls_allocate("step", &packed, block.count, sizeof *packed);
-    status = ls_comm_agree(plan->job->ranks.comm, status);
+    LS_TRY(ls_comm_agree(plan->job->ranks.comm, status));
     const int end = (int)(c.members.first + c.members.count);
     ls_range range;
     for (int m = (int)c.members.first; m < end; m++)
-        for (size_t i = 0; !status && range_of(plan, &c, m, i, &range); i++)
-            status = send_range(plan, &c, m, range, block, packed, out);
-    free(packed);
-    return status;
+        for (size_t i = 0; range_of(plan, &c, m, i, &range); i++)
+            LS_TRY(send_range(plan, &c, m, range, block, packed, out));
+    return LS_OK;
 }

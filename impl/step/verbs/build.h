@@ -37,6 +37,7 @@ typedef struct ls_brought {
     ls_allreduce_args args;   /**< but `count` and `scratch` */
     ls_extent extent;         /**< of its elements */
     float *sums[LS_SUBTREES]; /**< memory for args.sums */
+    float *blocks, *wide;     /**< of sums.c, where blocks of positions are copied */
     int node;                 /**< of the member's graph; -1 if none */
 } ls_brought;
 
@@ -61,29 +62,9 @@ struct ls_call {
     const void *of; /**< for the three functions */
 };
 
-/** What a place contributes to a sum of bfloat16 values (sums_rounded.c), and where the sum
- * goes. */
-typedef struct ls_rounded {
-    uint16_t *data; /**< [extent.count] */
-    ls_extent extent;
-    float *scratch; /**< [ls_rounded_scratch(...)] */
-} ls_rounded;
-
-size_t ls_rounded_scratch(const ls_comm *comm, ls_extent extent);
-ls_status ls_rounded_sum(ls_comm *comm, ls_kernels *kernels, ls_half half, const ls_rounded *args,
+/** Appends rounding what is exchanged to bf16. */
+ls_status ls_step_narrow(ls_kernels *kernels, size_t count, const float *x, void *y,
                          ls_op_list *ops);
-
-/** Appends widening, or rounding, what is exchanged. */
-ls_status ls_rounded_widen(ls_kernels *kernels, size_t count, const void *x, float *y,
-                           ls_op_list *ops);
-ls_status ls_rounded_narrow(ls_kernels *kernels, size_t count, const float *x, void *y,
-                            ls_op_list *ops);
-
-/** What all ranks move in such a sum, or a half of one. */
-ls_traffic ls_rounded_traffic(ls_half half, int ranks, ls_extent extent);
-
-/** Appends gathering the rounded copies of a bucket of a group (group_copies.c). */
-void ls_step_gather_copies(ls_step *step, int group, int bucket);
 
 /** What sums gradients: the job's all-reduce, or its form for rounded wires. */
 static inline const ls_allreduce *ls_gradient_sum(const ls_job *job)

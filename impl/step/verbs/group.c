@@ -185,28 +185,47 @@ static ls_status bring_share(ls_step *s, const ls_call *c, int member, ls_brough
     return LS_OK;
 }
 
-static void append(ls_step *s, int group, ls_half half, const reduced *target)
+/* Of parameters that layers read rounded, two bytes an element. The share of a window is rounded
+ * from the masters anew. */
+static ls_status bring_copies(ls_step *s, const ls_call *c, int member, ls_brought *b,
+                              ls_op_list *ops)
 {
-    const ls_job *job = ls_step_job(s);
-    ls_step_call(s, &(ls_call){.channel = LS_GROUPS + group,
-                               .algorithm = target->what == GRADIENTS ? ls_gradient_sum(job)
-                                                                      : job->exchange.allreduce,
-                               .half = half,
-                               .range = target->range,
-                               .bring = group < ls_step_plan_sets(s->plan) ? bring : bring_share,
-                               .take = group < ls_step_plan_sets(s->plan) ? take : NULL,
-                               .of = target});
+    const reduced *target = c->of;
+    const ls_replica *r = ls_step_replica(s, member);
+    const ls_shares *shares = &r->updated.shares;
+    const ls_range own =
+        ls_bucket_share(shares->buckets, (size_t)target->bucket, shares->share, shares->count);
+    uint16_t *copies = (uint16_t *)r->windows.whole_parameters +
+                       ls_windows_at(r->windows.parameters, target->range.first);
+    ls_replica_at at;
+    b->args.data = (float *)(void *)copies;
+    b->args.cut = &target->extent;
+    if (!r->windows.parameters || !own.count)
+        return LS_OK;
+    LS_TRY(ls_replica_find(r, own, &at));
+    return ls_step_narrow(r->kernels, own.count, (const float *)r->masters + at.state,
+                          copies + (own.first - target->range.first), ops);
 }
 
-/* As above, for a bucket of a group. */
+/* Appends the call of a bucket of a group. */
 static void append_bucket(ls_step *s, int group, ls_half half, reduced_kind what, int b)
 {
+    const ls_job *job = ls_step_job(s);
     const ls_buckets *buckets = &s->plan->groups[group].buckets;
     const reduced target = {what, b, buckets->items[b], buckets->extents[b]};
-    if (what == PARAMETERS && half == LS_ALL_GATHER && ls_step_rounds(s))
-        ls_step_gather_copies(s, group, b);
-    else
-        append(s, group, half, &target);
+    const bool inside = group < ls_step_plan_sets(s->plan);
+    const bool copies = what == PARAMETERS && half == LS_ALL_GATHER && ls_step_rounds(s);
+    ls_step_call(s, &(ls_call){.channel = LS_GROUPS + group,
+                               .algorithm = copies              ? &ls_allreduce_stored
+                                            : what == GRADIENTS ? ls_gradient_sum(job)
+                                                                : job->exchange.allreduce,
+                               .half = half,
+                               .range = target.range,
+                               .bring = copies   ? bring_copies
+                                        : inside ? bring
+                                                 : bring_share,
+                               .take = inside ? take : NULL,
+                               .of = &target});
 }
 
 /* Empty slices' gradients become 0; `canonical` does not need it. */

@@ -1,19 +1,130 @@
 /* SPDX-License-Identifier: MIT */
-/* Fast mode's reduction order as a sequence of additions, which the gate's oracle replays; see
- * ls_strategy_witness.sum. */
+/*
+ * Fast mode's reduction order as a sequence of additions, which the gate's oracle replays; see
+ * ls_strategy_witness.sum. What is summed are parts of the batch: of each unit, a replica or a
+ * place with a part of its positions, one for each piece. An order over units nests the order over
+ * a unit's pieces, or the other way round, by when they are exchanged.
+ */
+#include "common/base/grow.h"
 #include "common/comm/comm_wire.h"
 #include "impl/step/plan/plan.h"
 #include "impl/step/step.h"
 #include "impl/strategies.h"
 
-/* ---- Members of one group -------------------------------------------------------------------- */
+/* In the place of a piece: an order's inputs are units, or each piece is summed before the next. */
+enum { OF_UNITS = -1, EACH = -2 };
 
-/* The order of sums in the job's all-reduce, or a half of it, and where a wire rounds. */
-static ls_status order_of(const ls_job *job, ls_half half, int ranks, ls_extent extent,
-                          const ls_layout *layout, ls_sum_order *out)
+/* What is summed, and of it what an order is over. */
+typedef struct summed {
+    const ls_job *job;
+    const bool *has; /* [units x pieces] whether a part has samples; else it counts as zeros */
+    int units, pieces, places;
+    const ls_graph_part *part; /* a place's variables; NULL means all */
+    int place;
+    int piece, group;          /* the order is over the units of this group, if there are several */
+    const ls_buckets *buckets; /* of them, number `bucket` */
+    size_t bucket;
+} summed;
+
+/* Makes the order of a sum that is input number `input` of another one. */
+typedef ls_status (*inner)(const summed *s, int input, ls_sum_order *out);
+
+static size_t elements_of(const summed *s)
+{
+    return s->part ? s->part->owned : s->job->model->graph->variables.elements;
+}
+
+/* Whether shares of the sum over a group's units are then summed over groups. */
+static bool has_groups(const summed *s)
+{
+    return !s->part && s->job->mesh.size[LS_GROUP] > 1;
+}
+
+static int part_of(const summed *s, int unit, int piece)
+{
+    return (unit / s->places * s->pieces + piece) * s->places + unit % s->places;
+}
+
+static bool has_part(const summed *s, int unit, int piece)
+{
+    return s->has[part_of(s, unit, piece)];
+}
+
+/* ---- Orders ---------------------------------------------------------------------------------- */
+
+/* Appends an order whose inputs are sums themselves: each is in a sum behind the order's. `visits`:
+ * of each input; an order visits none more than twice. */
+static ls_status nest(const summed *s, const ls_sum_order *outer, size_t visits, inner make,
+                      ls_sum_order *out)
+{
+    for (size_t i = 0; i < outer->count; i++) {
+        ls_closing(ls_sum_order_close) ls_sum_order order = {0};
+        ls_order_step fold = outer->steps[i];
+        fold.visit = (fold.visit + 1) * visits - 1;
+        if (fold.input >= 0) {
+            LS_TRY(make(s, fold.input, &order));
+            fold.input = order.count ? LS_SUM_OTHER : LS_SUM_ZEROS;
+            fold.from = outer->sums;
+        }
+        for (size_t k = 0; k < order.count; k++) {
+            ls_order_step step = order.steps[k];
+            const ls_range both = ls_range_common((ls_range){step.first, step.count},
+                                                  (ls_range){fold.first, fold.count});
+            step.first = both.first;
+            step.count = both.count;
+            step.visit += outer->steps[i].visit * visits;
+            step.into += outer->sums;
+            step.from += outer->sums;
+            LS_TRY(ls_sum_order_add(out, &step));
+        }
+        LS_TRY(ls_sum_order_add(out, &fold));
+    }
+    return LS_OK;
+}
+
+/* Appends an input to a sum in the order of inputs. */
+static ls_status add_next(const summed *s, int number, int input, ls_sum_order *out)
+{
+    return ls_sum_order_add(out, &(ls_order_step){.visit = (size_t)number,
+                                                  .input = input,
+                                                  .begins = !out->count,
+                                                  .count = elements_of(s)});
+}
+
+static ls_status sum_unit(const summed *s, int unit, ls_sum_order *out)
+{
+    for (int p = 0; p < s->pieces; p++)
+        if (has_part(s, unit, p))
+            LS_TRY(add_next(s, p, part_of(s, unit, p), out));
+    return LS_OK;
+}
+
+/* Over the pieces for which any unit has samples, or over the units that have any. */
+static ls_status sum_in_order(const summed *s, bool over_pieces, ls_sum_order *out)
+{
+    const int count = over_pieces ? s->pieces : s->units;
+    const int others = over_pieces ? s->units : s->pieces;
+    for (int i = 0; i < count; i++)
+        for (int k = 0; k < others; k++)
+            if (has_part(s, over_pieces ? k : i, over_pieces ? i : k)) {
+                LS_TRY(add_next(s, i, i, out));
+                break;
+            }
+    return LS_OK;
+}
+
+/* ---- Units ----------------------------------------------------------------------------------- */
+
+/* The order of the job's all-reduce, or a half of it, of elements from `first` on, and where a wire
+ * rounds. */
+static ls_status sum_call(const ls_job *job, ls_half half, int ranks, ls_extent extent,
+                          const ls_layout *layout, size_t first, ls_sum_order *out)
 {
     LS_TRY(job->exchange.allreduce->oracle(ranks, extent, layout, out));
-    return ls_wired_order(job->exchange.gradient_wire, half, out);
+    LS_TRY(ls_wired_order(job->exchange.gradient_wire, half, out));
+    for (size_t i = 0; i < out->count; i++)
+        out->steps[i].first += first;
+    return LS_OK;
 }
 
 /* What members of a set do with a bucket's gradients. */
@@ -22,336 +133,141 @@ static ls_half half_of(const ls_job *job)
     return job->state.on[LS_MEMBER] == LS_SHARE ? LS_REDUCE_SCATTER : LS_HALVES;
 }
 
-/* Appends the additions of one bucket. */
-static ls_status sum_bucket(const ls_job *job, const ls_layout *layout, const bool *has, int count,
-                            const ls_range *bucket, ls_extent extent, ls_sum_order *out)
+/* Appends the sum of a bucket over a group's units. */
+static ls_status sum_bucket(const summed *s, int units, const ls_layout *layout, ls_sum_order *out)
 {
-    ls_sum_order steps = {0};
-    ls_status status = order_of(job, half_of(job), count, extent, layout, &steps);
-    for (size_t i = 0; i < steps.count && !status; i++) {
-        ls_order_step step = steps.steps[i];
-        step.first += bucket->first;
-        if (step.input >= 0 && !has[step.input])
-            step.input = LS_SUM_ZEROS;
-        status = ls_sum_order_add(out, &step);
+    ls_closing(ls_sum_order_close) ls_sum_order order = {0};
+    LS_TRY(sum_call(s->job, half_of(s->job), units, s->buckets->extents[s->bucket], layout,
+                    s->buckets->items[s->bucket].first, &order));
+    for (size_t i = 0; i < order.count; i++) {
+        ls_order_step *step = &order.steps[i];
+        if (step->input >= 0)
+            step->input += s->group * units;
+        if (step->input >= 0 && s->piece != OF_UNITS)
+            step->input = has_part(s, step->input, s->piece) ? part_of(s, step->input, s->piece)
+                                                             : LS_SUM_ZEROS;
+        LS_TRY(ls_sum_order_add(out, step));
     }
-    ls_sum_order_close(&steps);
-    return status;
+    return LS_OK;
 }
 
-/* Appends the sum of `count` parts, each [elements], bucket by bucket; has[d] false if part d is
- * zeros. */
-static ls_status sum_group(const ls_job *job, const ls_graph_part *part, int place, const bool *has,
-                           int count, ls_sum_order *out)
+static ls_status sum_group(const summed *s, int group, ls_sum_order *out);
+
+static ls_status sum_group_piece(const summed *s, int piece, ls_sum_order *out)
+{
+    summed of = *s;
+    of.piece = piece;
+    return sum_group(&of, s->group, out);
+}
+
+static ls_status sum_group(const summed *s, int group, ls_sum_order *out)
+{
+    const int units = s->units / s->job->mesh.size[LS_GROUP];
+    ls_closing(ls_sum_order_close) ls_sum_order order = {0};
+    summed of = *s;
+    of.group = group;
+    if (s->piece != EACH)
+        return sum_bucket(&of, units, NULL, out);
+    LS_TRY(sum_in_order(&of, true, &order));
+    return nest(&of, &order, 2 * (size_t)units, sum_group_piece, out);
+}
+
+/* Over the members of each group, then each member's share over groups. */
+static ls_status sum_shares(const summed *s, ls_sum_order *out)
+{
+    const int groups = s->job->mesh.size[LS_GROUP], units = s->units / groups;
+    const int each = s->piece == EACH ? s->pieces : 1;
+    for (int q = 0; q < units; q++) {
+        ls_closing(ls_sum_order_close) ls_sum_order across = {0};
+        const ls_range share = ls_bucket_share(s->buckets, s->bucket, q, units);
+        LS_TRY(sum_call(s->job, LS_HALVES, groups, ls_elements(share.count), NULL, share.first,
+                        &across));
+        LS_TRY(nest(s, &across, 2 * (size_t)(units * each), sum_group, out));
+    }
+    return LS_OK;
+}
+
+/* The sum over all units, bucket by bucket. */
+static ls_status sum_units(const summed *s, int piece, ls_sum_order *out)
 {
     int hosts[LS_JOB_REPLICAS];
     ls_layout own_layout;
-    ls_buckets buckets;
-    LS_TRY(ls_step_plan_buckets(job, part, &buckets));
-    const ls_layout *layout = ls_step_plan_layout(job, place, hosts, &own_layout);
-    ls_status status = LS_OK;
-    for (size_t b = 0; b < buckets.count && !status; b++)
-        status = sum_bucket(job, layout, has, count, &buckets.items[b], buckets.extents[b], out);
-    ls_buckets_close(&buckets);
-    return status;
-}
-
-/* ---- Groups of replicas that share the update ------------------------------------------------ */
-
-/* A share's sum: over the replicas of each group, then over groups. */
-typedef struct share_sum {
-    const ls_sum_order *inside; /* over a group's, of the whole bucket */
-    ls_range bucket;
-    const bool *has; /* [replicas, pieces] */
-    int size;        /* replicas of a group */
-    int replicas;    /* of all groups */
-    int pieces;      /* exchanged one by one within the group */
-    int above;       /* number of the first sum over a group's */
-    ls_sum_order *out;
-} share_sum;
-
-/* Visits for a group: an order visits no input more than twice. */
-static size_t visits_of(const share_sum *p)
-{
-    return 2 * (size_t)p->size * (size_t)p->pieces;
-}
-
-/* Whether any replica has samples for a piece. */
-static bool has_piece(const share_sum *p, int replicas, int piece)
-{
-    for (int d = 0; d < replicas; d++)
-        if (p->has[d * p->pieces + piece])
-            return true;
-    return false;
-}
-
-/* Appends a step whose input is a group: the sum over its replicas, of the step's elements. */
-static ls_status add_set(const share_sum *p, const ls_order_step *step)
-{
-    ls_order_step fold = *step;
-    bool begun = false;
-    for (int piece = 0; piece < p->pieces; piece++) {
-        if (!has_piece(p, p->replicas, piece))
-            continue;
-        const size_t before = step->visit * visits_of(p) + 2 * (size_t)(p->size * piece);
-        const int above = p->above + begun;
-        ls_order_step add = {.visit = before + 2 * (size_t)p->size - 1,
-                             .input = LS_SUM_OTHER,
-                             .from = above,
-                             .into = p->above,
-                             .first = p->bucket.first + step->first,
-                             .count = step->count};
-        for (size_t i = 0; i < p->inside->count; i++) {
-            ls_order_step each = p->inside->steps[i];
-            const ls_range both = ls_range_common((ls_range){each.first, each.count},
-                                                  (ls_range){step->first, step->count});
-            each.first = p->bucket.first + both.first;
-            each.count = both.count;
-            each.visit += before;
-            each.into += above;
-            each.from += above;
-            if (each.input >= 0)
-                each.input = (each.input + step->input * p->size) * p->pieces + piece;
-            if (each.input >= 0 && !p->has[each.input])
-                each.input = LS_SUM_ZEROS;
-            LS_TRY(ls_sum_order_add(p->out, &each));
-        }
-        if (begun)
-            LS_TRY(ls_sum_order_add(p->out, &add));
-        begun = true;
-    }
-    fold.first += p->bucket.first;
-    fold.input = LS_SUM_OTHER;
-    fold.from = p->above;
-    fold.visit = (step->visit + 1) * visits_of(p) - 1;
-    return ls_sum_order_add(p->out, &fold);
-}
-
-/* Appends the additions of a share of the bucket, elements `share` of it. */
-static ls_status sum_share(const ls_job *job, share_sum p, ls_range share)
-{
-    ls_sum_order across = {0};
-    ls_status status =
-        order_of(job, LS_HALVES, job->mesh.size[LS_GROUP], ls_elements(share.count), NULL, &across);
-    p.above = across.sums;
-    for (size_t i = 0; i < across.count && !status; i++) {
-        ls_order_step step = across.steps[i];
-        step.first += share.first;
-        if (step.input >= 0) {
-            status = add_set(&p, &step);
-            continue;
-        }
-        step.first += p.bucket.first;
-        step.visit = (step.visit + 1) * visits_of(&p) - 1;
-        status = ls_sum_order_add(p.out, &step);
-    }
-    ls_sum_order_close(&across);
-    return status;
-}
-
-static ls_status sum_shares(const ls_job *job, const bool *has, int count, int pieces,
-                            ls_sum_order *out)
-{
-    const int size = count / pieces / job->mesh.size[LS_GROUP];
-    ls_buckets buckets;
-    LS_TRY(ls_step_plan_buckets(job, NULL, &buckets));
-    ls_status status = LS_OK;
-    for (size_t b = 0; b < buckets.count && !status; b++) {
-        ls_sum_order inside = {0};
-        status = order_of(job, LS_REDUCE_SCATTER, size, buckets.extents[b], NULL, &inside);
-        const share_sum p = {&inside, buckets.items[b], has, size, count / pieces, pieces, 0, out};
-        for (int q = 0; q < size && !status; q++) {
-            ls_range share = ls_bucket_share(&buckets, b, q, size);
-            share.first -= buckets.items[b].first;
-            if (share.count)
-                status = sum_share(job, p, share);
-        }
-        ls_sum_order_close(&inside);
-    }
-    ls_buckets_close(&buckets);
-    return status;
-}
-
-/* ---- Places of replicas ---------------------------------------------------------------------- */
-
-/* What a sum is of: a place's variables, or all. */
-typedef struct place_sum {
-    const ls_graph_part *part; /* NULL means of a model that is not divided */
-    int place;
-    bool copied; /* a place before has what is in no slice, too */
-    ls_sum_order *out;
-} place_sum;
-
-/* Appends a step over the place's elements as steps over the whole model's elements. */
-static ls_status add_step(const place_sum *p, ls_order_step step)
-{
-    const ls_range range = {step.first, step.count};
-    if (!p->part)
-        return ls_sum_order_add(p->out, &step);
-    for (size_t v = 0; v < p->part->graph->variables.count; v++) {
-        const ls_variable *variable = &p->part->graph->variables.items[v];
-        const ls_range both = ls_range_common(range, (ls_range){variable->offset, variable->count});
-        const bool again = p->copied && p->part->split && !ls_graph_slice(p->part->graph, v);
-        step.first =
-            (p->part->split ? p->part->at[v] : p->part->whole[v]) + both.first - variable->offset;
-        step.count = both.count;
-        if (both.count && !again) /* what all places have is summed once */
-            LS_TRY(ls_sum_order_add(p->out, &step));
-    }
+    ls_closing(ls_buckets_close) ls_buckets buckets = {0};
+    summed of = *s;
+    of.piece = piece;
+    of.buckets = &buckets;
+    LS_TRY(ls_step_plan_buckets(s->job, s->part, &buckets));
+    const ls_layout *layout = ls_step_plan_layout(s->job, s->place, hosts, &own_layout);
+    for (; of.bucket < buckets.count; of.bucket++)
+        LS_TRY(has_groups(s) ? sum_shares(&of, out) : sum_bucket(&of, s->units, layout, out));
     return LS_OK;
 }
 
-/* ---- Pieces --------------------------------------------------------------------------------- */
+/* ---- The whole ------------------------------------------------------------------------------- */
 
-/* Part `piece` of unit `u`: of a replica or, where places have parts of the positions, of one of
- * its `places`. */
-static int part_of(int u, int piece, int pieces, int places)
-{
-    return (u / places * pieces + piece) * places + u % places;
-}
-
-/* The sum over units: whole replicas, their parts of the positions, or their parts of a place. */
-static ls_status sum_units(const ls_job *job, const place_sum *of, const bool *has, int count,
+/* Appends an order over a place's elements as one over the whole model's. What all places have is
+ * summed once, by the first one. */
+static ls_status add_place(const summed *s, const ls_sum_order *order, bool first,
                            ls_sum_order *out)
 {
-    return !of->part && job->mesh.size[LS_GROUP] > 1
-               ? sum_shares(job, has, count, 1, out)
-               : sum_group(job, of->part, of->place, has, count, out);
-}
-
-/* Appends an order over units as one over their pieces: each unit's input is their sum, in order,
- * in the sum behind the order's. */
-static ls_status add_pieces(const place_sum *of, const ls_sum_order *units, const bool *has,
-                            int pieces, int places)
-{
-    for (size_t i = 0; i < units->count; i++) {
-        ls_order_step fold = units->steps[i], each = fold;
-        fold.visit = (fold.visit + 1) * (size_t)pieces - 1;
-        each.into = units->sums;
-        each.begins = true;
-        each.rounds = false; /* what is sent is the sum of pieces */
-        for (int p = 0; p < pieces && fold.input >= 0; p++) {
-            each.input = part_of(fold.input, p, pieces, places);
-            each.visit = units->steps[i].visit * (size_t)pieces + (size_t)p;
-            if (!has[each.input])
-                continue;
-            LS_TRY(add_step(of, each));
-            each.begins = false;
+    const ls_graph_part *part = s->part;
+    for (size_t i = 0; i < order->count; i++)
+        for (size_t v = 0; v < part->graph->variables.count; v++) {
+            const ls_variable *variable = &part->graph->variables.items[v];
+            ls_order_step step = order->steps[i];
+            const ls_range both = ls_range_common((ls_range){step.first, step.count},
+                                                  (ls_range){variable->offset, variable->count});
+            step.first =
+                (part->split ? part->at[v] : part->whole[v]) + both.first - variable->offset;
+            step.count = both.count;
+            if (both.count && (first || !part->split || ls_graph_slice(part->graph, v)))
+                LS_TRY(ls_sum_order_add(out, &step));
         }
-        if (fold.input >= 0) {
-            fold.input = LS_SUM_OTHER;
-            fold.from = units->sums;
-        }
-        LS_TRY(add_step(of, fold));
-    }
     return LS_OK;
 }
 
-/* Pieces whose sums are exchanged once. */
-static ls_status sum_pieces(const ls_job *job, const place_sum *of, const bool *has, int pieces,
-                            int count)
+/* Pieces are exchanged one by one, or their sum once. */
+static ls_status sum_all(const summed *s, ls_sum_order *out)
 {
-    const int units = count / pieces, places = ls_job_mesh(job).size[LS_POSITION];
-    bool any[LS_JOB_REPLICAS] = {false};
-    for (int u = 0; u < units; u++)
-        for (int p = 0; p < pieces; p++)
-            any[u] |= has[part_of(u, p, pieces, places)];
-    ls_sum_order order = {0};
-    ls_status status = sum_units(job, of, any, units, &order);
-    if (!status)
-        status = add_pieces(of, &order, has, pieces, places);
-    ls_sum_order_close(&order);
-    return status;
-}
-
-/* Pieces that are exchanged one by one: each one's sum over the units, and the sums in order.
- * An order visits no input more than twice. */
-static ls_status sum_exchanges(const ls_job *job, const place_sum *of, const bool *has, int pieces,
-                               int count)
-{
-    const int places = ls_job_mesh(job).size[LS_POSITION], units = count / pieces;
-    const size_t elements = of->part ? of->part->owned : job->model->graph->variables.elements;
-    const size_t visits = 2 * (size_t)units;
-    bool begun = false;
-    ls_status status = LS_OK;
-    for (int p = 0; p < pieces && !status; p++) {
-        const size_t before = (size_t)p * visits;
-        bool member_of[LS_JOB_REPLICAS], any = false;
-        ls_sum_order order = {0};
-        for (int u = 0; u < units; u++)
-            any |= member_of[u] = has[part_of(u, p, pieces, places)];
-        if (any)
-            status = sum_units(job, of, member_of, units, &order);
-        for (size_t i = 0; i < order.count && !status; i++) {
-            ls_order_step step = order.steps[i];
-            step.visit += before;
-            step.input = step.input < 0 ? step.input : part_of(step.input, p, pieces, places);
-            step.into += begun; /* behind the sum of earlier pieces */
-            step.from += begun;
-            status = add_step(of, step);
-        }
-        if (begun && any && !status)
-            status = add_step(of, (ls_order_step){.visit = before + visits - 1,
-                                                  .input = LS_SUM_OTHER,
-                                                  .from = 1,
-                                                  .count = elements});
-        begun |= any;
-        ls_sum_order_close(&order);
-    }
-    return status;
-}
-
-static ls_status sum_whole(const ls_job *job, const bool *has, int count, ls_sum_order *out)
-{
-    const int pieces = count < ls_job_parts(job) ? 1 : ls_job_pieces(job);
-    const ls_accumulation *a = &job->accumulation;
-    const place_sum all = {.out = out};
-    if (pieces == 1)
-        return sum_units(job, &all, has, count, out);
-    if (!a->each || a->breadth)
-        return sum_pieces(job, &all, has, pieces, count);
-    return job->mesh.size[LS_GROUP] > 1 ? sum_shares(job, has, count, pieces, out)
-                                        : sum_exchanges(job, &all, has, pieces, count);
+    ls_closing(ls_sum_order_close) ls_sum_order order = {0};
+    const bool each = ls_slice_exchanges(s->job) > 1;
+    if (s->pieces == 1)
+        return sum_units(s, 0, out);
+    if (each && has_groups(s))
+        return sum_units(s, EACH, out);
+    LS_TRY(each ? sum_in_order(s, true, &order) : sum_units(s, OF_UNITS, &order));
+    return each ? nest(s, &order, 2 * (size_t)s->units, sum_units, out)
+                : nest(s, &order, (size_t)s->pieces, sum_unit, out);
 }
 
 ls_status ls_sum_by_algorithm(const ls_job *job, const bool *has, int count, ls_sum_order *out)
 {
-    const int pieces = ls_job_pieces(job);
-    ls_graph_parts parts;
-    ls_graph_part split;
-    ls_status status = ls_divide(job, &split, &parts);
-    if (!status && !parts.count)
-        status = sum_whole(job, has, count, out);
-    for (int p = 0; p < ls_graph_parts_places(&parts) && !status; p++) {
-        const place_sum of = {ls_graph_parts_at(&parts, p), p, p % parts.across != 0, out};
-        status = ls_slice_exchanges(job) > 1 ? sum_exchanges(job, &of, has, pieces, count)
-                                             : sum_pieces(job, &of, has, pieces, count);
+    const int pieces = count < ls_job_parts(job) ? 1 : ls_job_pieces(job);
+    ls_closing(ls_graph_parts_close) ls_graph_parts parts = {0};
+    ls_closing(ls_graph_part_close) ls_graph_part split = {0};
+    summed s = {.job = job,
+                .has = has,
+                .units = count / pieces,
+                .pieces = pieces,
+                .places = ls_job_mesh(job).size[LS_POSITION]};
+    LS_TRY(ls_divide(job, &split, &parts));
+    if (!parts.count)
+        return sum_all(&s, out);
+    for (; s.place < ls_graph_parts_places(&parts); s.place++) {
+        ls_closing(ls_sum_order_close) ls_sum_order order = {0};
+        s.part = ls_graph_parts_at(&parts, s.place);
+        LS_TRY(sum_all(&s, &order));
+        LS_TRY(add_place(&s, &order, s.place % parts.across == 0, out));
     }
-    ls_graph_parts_close(&parts);
-    ls_graph_part_close(&split);
-    return status;
+    return LS_OK;
 }
 
 ls_status ls_sum_in_order(const ls_job *job, const bool *has, int count, ls_sum_order *out)
 {
     const int replicas = count < ls_job_parts(job) ? count : ls_job_replicas(job);
-    const int units = replicas > 1 ? replicas : count, pieces = count / units;
-    const place_sum all = {.out = out};
-    ls_sum_order order = {0}, *to = pieces > 1 ? &order : out;
-    ls_status status = LS_OK;
-    for (int u = 0; u < units && !status; u++) {
-        ls_order_step step = {.visit = (size_t)u,
-                              .input = u,
-                              .begins = !to->count,
-                              .count = job->model->graph->variables.elements};
-        for (int i = u * pieces; i < (u + 1) * pieces; i++)
-            if (has[i]) {
-                status = ls_sum_order_add(to, &step);
-                break;
-            }
-    }
-    if (!status && pieces > 1)
-        status = add_pieces(&all, &order, has, pieces, 1);
-    ls_sum_order_close(&order);
-    return status;
+    const int units = replicas > 1 ? replicas : count;
+    const summed s = {.job = job, .has = has, .units = units, .pieces = count / units, .places = 1};
+    ls_closing(ls_sum_order_close) ls_sum_order order = {0};
+    LS_TRY(sum_in_order(&s, false, &order));
+    return nest(&s, &order, (size_t)s.pieces, sum_unit, out);
 }

@@ -81,10 +81,9 @@ static ls_traffic bucket_traffic(const ls_step *s, int set, int b)
         return sum;
     }
     sum = scatter_traffic(s, set, extent);
-    ls_traffic_add(&sum,
-                   shares && ls_step_rounds(s)
-                       ? ls_rounded_traffic(LS_ALL_GATHER, ranks, extent)
-                       : job->exchange.allreduce->half_formula(LS_ALL_GATHER, ranks, extent, 0),
+    const ls_allreduce *gather =
+        shares && ls_step_rounds(s) ? &ls_allreduce_stored : job->exchange.allreduce;
+    ls_traffic_add(&sum, gather->half_formula(LS_ALL_GATHER, ranks, extent, 0),
                    count_gathers(s, set, b));
     return sum;
 }

@@ -10,7 +10,8 @@
  * exchanged in memory where a block of all samples is, one block after the other. Gradients of
  * variables that blocks share are summed in the order of the places, by `flat`.
  *
- * In bfloat16 and fast mode what is exchanged is stored so, and sums_rounded.c sums it.
+ * In bfloat16 and fast mode what is exchanged is stored so, and summed by its owners, who add in
+ * float32 and round once (ls_allreduce_stored); only blocks are copied in float32.
  */
 #include "impl/step/verbs/build.h"
 #include "impl/step/plan/loads.h"
@@ -25,6 +26,11 @@ static int64_t leaves(const ls_step_plan *plan)
 static bool rounds(const ls_step_plan *plan)
 {
     return plan->job->kernels.precision == LS_PRECISION_BF16 && !leaves(plan);
+}
+
+static const ls_allreduce *sum_of(const ls_step_plan *plan)
+{
+    return rounds(plan) ? &ls_allreduce_stored : plan->job->exchange.allreduce;
 }
 
 /* What the places do between the halves of a node's pass (loads.h). */
@@ -76,20 +82,17 @@ static ls_extent extent_of(const ls_step_plan *plan, int n, int64_t rows)
 
 /* ---- Opening --------------------------------------------------------------------------------- */
 
-/* Elements of scratch for a node's sums; with blocks of positions their memory comes first; rounded
- * sums have float32 memory for the node and for the blocks, too. */
+/* Elements of scratch for a node's sums; with blocks of positions their memory comes first; where
+ * they are rounded, then float32 memory for the node, and for the rounded blocks. */
 static size_t scratch_of(const ls_step_plan *plan, int n, int64_t rows, const ls_end *end)
 {
-    const ls_allreduce *algorithm = plan->job->exchange.allreduce;
+    const ls_allreduce *algorithm = sum_of(plan);
     const int forward = half_at(plan, n, false), backward = half_at(plan, n, true);
     if (forward == LS_NO_SUM && backward == LS_NO_SUM)
         return 0;
     const ls_extent extent = extent_of(plan, n, rows);
-    if (rounds(plan))
-        return (plan->parts.whole->slices.sequence ? 2 * extent.count + (extent.count + 1) / 2
-                                                   : 0) +
-               ls_rounded_scratch(end->comm, extent);
-    return (plan->parts.whole->slices.sequence ? extent.count : 0) +
+    const size_t more = rounds(plan) ? extent.count + (extent.count + 1) / 2 : 0;
+    return (plan->parts.whole->slices.sequence ? extent.count + more : 0) +
            (algorithm->scratch
                 ? algorithm->scratch(end->comm->rank, end->comm->size, extent, leaves(plan))
                 : 0);
@@ -151,6 +154,35 @@ static void *data_of(const ls_call *c, const addend *a)
                                                       : ls_net_node_output(a->net, a->node);
 }
 
+static ls_status add_op(ls_op *op, ls_op_list *ops)
+{
+    op->use = LS_TIME_COMMUNICATION;
+    return ls_op_list_add(ops, op);
+}
+
+static ls_status widen(ls_kernels *k, size_t count, const void *x, float *y, ls_op_list *ops)
+{
+    const ls_widen_args args = {.count = (int64_t)count, .x = x, .y = y};
+    ls_op *op;
+    LS_TRY(k->table->widen(k, &args, &op));
+    return add_op(op, ops);
+}
+
+ls_status ls_step_narrow(ls_kernels *k, size_t count, const float *x, void *y, ls_op_list *ops)
+{
+    const ls_narrow_args args = {.count = (int64_t)count, .x = x, .y = y};
+    ls_op *op;
+    LS_TRY(k->table->narrow(k, &args, &op));
+    return add_op(op, ops);
+}
+
+static float *cut_scratch(ls_brought *b, size_t count)
+{
+    float *at = b->args.scratch;
+    b->args.scratch += count;
+    return at;
+}
+
 /* Appends copies of places' blocks of positions of all samples from a node's samples, at `data`,
  * into memory of blocks, or `back`: what the half sends, or brings. */
 static ls_status copy_blocks(ls_step *s, const ls_call *c, const addend *a, const ls_brought *b,
@@ -164,7 +196,7 @@ static ls_status copy_blocks(ls_step *s, const ls_call *c, const addend *a, cons
         const bool own = j == comm->rank;
         const size_t first = ls_comm_cut(b->extent, j, comm->size);
         const int64_t width = (int64_t)(ls_comm_cut(b->extent, j + 1, comm->size) - first) / rows;
-        float *in = data + (int64_t)first / rows, *out = b->args.data + first;
+        float *in = data + (int64_t)first / rows, *out = b->blocks + first;
         const ls_copy_columns_args args = {.rows = rows,
                                            .width = width,
                                            .x_pitch = back ? width : whole,
@@ -209,10 +241,16 @@ static ls_status bring(ls_step *s, const ls_call *c, int member, ls_brought *b, 
         b->args.sums = b->args.shards ? b->sums : NULL;
         b->args.sum_count = b->args.shards ? (size_t)count : 0;
     } else { /* in memory of blocks, which comes before the scratch */
+        ls_kernels *k = ls_step_replica(s, member)->kernels;
         b->extent = extent_of(s->plan, of->node, rows);
-        b->args.data = b->args.scratch;
-        b->args.scratch += b->extent.count;
-        return copy_blocks(s, c, &a, b, data_of(c, &a), false, ops);
+        b->args.data = b->blocks = cut_scratch(b, b->extent.count);
+        if (!rounds(s->plan))
+            return copy_blocks(s, c, &a, b, data_of(c, &a), false, ops);
+        b->wide = cut_scratch(b, b->extent.count);
+        b->args.data = cut_scratch(b, (b->extent.count + 1) / 2);
+        LS_TRY(widen(k, b->extent.count, data_of(c, &a), b->wide, ops));
+        LS_TRY(copy_blocks(s, c, &a, b, b->wide, false, ops));
+        return ls_step_narrow(k, b->extent.count, b->blocks, b->args.data, ops);
     }
     return LS_OK;
 }
@@ -221,38 +259,12 @@ static ls_status take(ls_step *s, const ls_call *c, int member, ls_brought *b, l
 {
     const summed *of = c->of;
     const addend a = addend_at(s, member, of->piece, of->node);
-    return copy_blocks(s, c, &a, b, data_of(c, &a), true, ops);
-}
-
-/* All of a member's part in a sum of rounded values. Blocks are copied in float32. */
-static ls_status make_rounded(ls_step *s, const ls_call *c, int member, ls_brought *b,
-                              ls_op_list *ops)
-{
-    const summed *of = c->of;
-    const addend a = addend_at(s, member, of->piece, of->node);
-    ls_comm *comm = s->resources->ends[c->channel].items[member].comm;
     ls_kernels *k = ls_step_replica(s, member)->kernels;
-    const int64_t rows = ls_net_rows(a.net);
-    void *parts[LS_LAYER_TREES];
-    b->node = a.node;
-    b->extent = extent_of(s->plan, of->node, rows);
-    if (c->half == LS_HALVES) {
-        ls_net_node_part_sums(a.net, a.node, parts);
-        return ls_rounded_sum(comm, k, c->half, &(ls_rounded){parts[0], b->extent, b->args.scratch},
-                              ops);
-    }
-    const size_t count = b->extent.count;
-    float *node = b->args.scratch;
-    b->args.data = node + count;
-    uint16_t *blocks = (uint16_t *)(void *)(b->args.data + count);
-    const ls_rounded sum = {blocks, b->extent, b->args.data + count + (count + 1) / 2};
-    LS_TRY(ls_rounded_widen(k, count, data_of(c, &a), node, ops));
-    LS_TRY(copy_blocks(s, c, &a, b, node, false, ops));
-    LS_TRY(ls_rounded_narrow(k, count, b->args.data, blocks, ops));
-    LS_TRY(ls_rounded_sum(comm, k, c->half, &sum, ops));
-    LS_TRY(ls_rounded_widen(k, count, blocks, b->args.data, ops));
-    LS_TRY(copy_blocks(s, c, &a, b, node, true, ops));
-    return ls_rounded_narrow(k, count, node, data_of(c, &a), ops);
+    if (!rounds(s->plan))
+        return copy_blocks(s, c, &a, b, data_of(c, &a), true, ops);
+    LS_TRY(widen(k, b->extent.count, b->args.data, b->blocks, ops));
+    LS_TRY(copy_blocks(s, c, &a, b, b->wide, true, ops));
+    return ls_step_narrow(k, b->extent.count, b->wide, data_of(c, &a), ops);
 }
 
 /* Appends the second half of the node's pass. */
@@ -298,11 +310,10 @@ static void sum_places(ls_step *s, int channel, const summed *of)
     const bool blocks = split && half != LS_HALVES;
     ls_call call = {.verb = blocks ? NULL : verbs[of->what],
                     .channel = channel,
-                    .algorithm = ls_step_job(s)->exchange.allreduce,
+                    .algorithm = sum_of(s->plan),
                     .half = (ls_half)half,
                     .bring = bring,
                     .take = blocks ? take : NULL,
-                    .make = split && rounds(s->plan) ? make_rounded : NULL,
                     .of = of};
     if (!split)
         ls_step_fail(s, ls_allreduce_find(of->what == LOSS ? "ring" : "flat", &call.algorithm));
@@ -352,20 +363,11 @@ static ls_traffic fixed_traffic(const char *name, ls_half half, int ranks, ls_ex
     return (ls_traffic){0};
 }
 
-ls_traffic ls_rounded_traffic(ls_half half, int ranks, ls_extent extent)
-{
-    ls_traffic of_floats = fixed_traffic("owners", half, ranks, extent);
-    of_floats.bytes_sent /= sizeof(float) / sizeof(uint16_t);
-    return of_floats;
-}
-
 /* One sum of a node. */
 static ls_traffic half_traffic(const ls_step_plan *plan, int half, ls_extent extent)
 {
-    const ls_allreduce *a = plan->job->exchange.allreduce;
+    const ls_allreduce *a = sum_of(plan);
     const int t = plan->parts.across;
-    if (rounds(plan))
-        return ls_rounded_traffic((ls_half)half, t, extent);
     return half == LS_HALVES ? a->formula(t, extent, leaves(plan), NULL)
                              : a->half_formula((ls_half)half, t, extent, 0);
 }

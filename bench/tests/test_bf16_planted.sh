@@ -18,7 +18,7 @@ copy_not_refreshed --strategy single
 cut_not_rounded --strategy single
 nan_becomes_inf --strategy single --data file:huge.safetensors --shuffle no
 partial_rounded_in_exact --strategy single --reduce exact --micro-splits 2
-places_sum_narrow --strategy tensor-parallel --devices 3
+partial_sums_rounded --strategy tensor-parallel --devices 3
 exchange_not_rounded --strategy local-sgd --local-sgd-every 2 --devices 2
 gradient_rounded_before_sum --strategy single
 sum_in_bf16 --strategy mirrored --devices 2 --allreduce ring

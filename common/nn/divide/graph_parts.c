@@ -3,6 +3,7 @@
 #include "common/nn/divide/graph_parts.h"
 
 #include "common/base/grow.h"
+#include "common/nn/divide/graph_split.h"
 #include "common/nn/layer.h"
 
 #include <stdlib.h>
@@ -24,26 +25,26 @@ static void each_of_slab(const ls_slab *slab, ls_range some, size_t at, size_t w
 }
 
 static void each_of_variable(const ls_graph_part *part, size_t v, ls_range range,
-                             ls_graph_part_visit *visit, void *context)
+                             ls_graph_part_of of, ls_graph_part_visit *visit, void *context)
 {
     const ls_variable *variable = &part->graph->variables.items[v];
     const ls_range both = ls_range_common(range, (ls_range){variable->offset, variable->count});
     const ls_slab all = {.rows = 1, .ranges = 1, .width = variable->count};
-    if (both.count)
+    if (both.count && (of == LS_ALL_OF || ls_graph_slice(part->graph, v)))
         each_of_slab(part->slabs ? &part->slabs[v] : &all,
                      (ls_range){both.first - variable->offset, both.count},
                      both.first - range.first, part->whole[v], visit, context);
 }
 
-void ls_graph_part_each(const ls_graph_part *part, ls_range range, ls_graph_part_visit *visit,
-                        void *context)
+void ls_graph_part_each(const ls_graph_part *part, ls_range range, ls_graph_part_of of,
+                        ls_graph_part_visit *visit, void *context)
 {
     if (!part) {
         visit(context, 0, range.first, range.count);
         return;
     }
     for (size_t v = 0; v < part->graph->variables.count; v++)
-        each_of_variable(part, v, range, visit, context);
+        each_of_variable(part, v, range, of, visit, context);
 }
 
 /* Elements of a part that the model has in a range, and what is to be done with them. */
@@ -79,7 +80,7 @@ bool ls_graph_part_next(const ls_graph_part *part, ls_range range, ls_range with
     while (*v < count && !out->count) {
         chosen c = {.within = within, .begin = SIZE_MAX};
         if (part)
-            each_of_variable(part, (*v)++, range, choose, &c);
+            each_of_variable(part, (*v)++, range, LS_ALL_OF, choose, &c);
         else
             choose(&c, (*v)++, range.first, range.count);
         if (c.begin < c.end)
@@ -92,7 +93,7 @@ void ls_graph_part_copy(const ls_graph_part *part, ls_range range, float *values
                         float *model, bool back)
 {
     chosen c = {.within = within, .host = values, .model = model, .back = back};
-    ls_graph_part_each(part, range, choose, &c);
+    ls_graph_part_each(part, range, LS_ALL_OF, choose, &c);
 }
 
 ls_status ls_graph_part_note(ls_graph_part *part, size_t v, size_t whole, ls_slab slab, size_t at)

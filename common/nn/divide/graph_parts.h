@@ -117,11 +117,14 @@ void ls_graph_parts_close(ls_graph_parts *parts);
  * range is the model's element `model`. */
 typedef void ls_graph_part_visit(void *context, size_t at, size_t model, size_t count);
 
+/** Which variables: all, or only ones of slices (the others are on several places). */
+typedef enum ls_graph_part_of { LS_ALL_OF, LS_IN_SLICES } ls_graph_part_of;
+
 /** Visits elements `range` of the part's flat buffer, in order. NULL if the part is the whole
  * model.
  */
-void ls_graph_part_each(const ls_graph_part *part, ls_range range, ls_graph_part_visit *visit,
-                        void *context);
+void ls_graph_part_each(const ls_graph_part *part, ls_range range, ls_graph_part_of of,
+                        ls_graph_part_visit *visit, void *context);
 
 /** The elements of a part's `range` that the model has in `within`, by variables: sets *out to the
  * elements of the next variable that has some, from number *v on, and *v behind it; false if there

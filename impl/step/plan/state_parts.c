@@ -62,39 +62,12 @@ static void add_elements(void *context, size_t at, size_t model, size_t count)
     }
 }
 
-/* Passes a visit on from element `from` of a range. */
-typedef struct visit_from {
-    void (*visit)(void *context, size_t at, size_t model, size_t count);
-    void *context;
-    size_t from;
-} visit_from;
-
-static void pass_on(void *context, size_t at, size_t model, size_t count)
-{
-    const visit_from *v = context;
-    if (count)
-        v->visit(v->context, v->from + at, model, count);
-}
-
-void ls_state_each(const ls_step_plan *plan, int member, ls_range range,
-                   void (*visit)(void *context, size_t at, size_t model, size_t count),
+void ls_state_each(const ls_step_plan *plan, int member, ls_range range, ls_graph_part_visit *visit,
                    void *context)
 {
-    const ls_graph_part *part = ls_step_plan_part(plan, member);
     const bool again = plan->members[member].place % plan->mesh.size[LS_SLICE];
-    visit_from v = {visit, context, 0};
-    if (!part) {
-        pass_on(&v, 0, range.first, range.count);
-        return;
-    }
-    for (size_t i = 0; i < part->graph->variables.count; i++) {
-        const ls_variable *variable = &part->graph->variables.items[i];
-        const ls_range both = ls_range_common(range, (ls_range){variable->offset, variable->count});
-        if (!both.count || (again && !ls_graph_slice(part->graph, i)))
-            continue;
-        v.from = both.first - range.first;
-        ls_graph_part_each(part, both, pass_on, &v);
-    }
+    ls_graph_part_each(ls_step_plan_part(plan, member), range, again ? LS_IN_SLICES : LS_ALL_OF,
+                       visit, context);
 }
 
 ls_status ls_state_parts_open(const ls_step_plan *plan, ls_state_parts *out)
@@ -167,8 +140,7 @@ static bool is_whole(const ls_step_plan *plan, int array)
 }
 
 /* Visits the elements of an array that a member holds between steps. */
-static void each_held(const ls_step_plan *plan, int member, int array,
-                      void (*visit)(void *context, size_t at, size_t model, size_t count),
+static void each_held(const ls_step_plan *plan, int member, int array, ls_graph_part_visit *visit,
                       lacking *l)
 {
     const ls_graph_part *part = ls_step_plan_part(plan, member);
@@ -184,8 +156,9 @@ ls_status ls_state_moved(const ls_step_plan *from, const ls_step_plan *to, const
                          uint64_t *out)
 {
     const size_t elements = to->job->model->graph->variables.elements;
-    lacking l = {0};
-    LS_TRY(ls_allocate("state", &l.has, elements, sizeof *l.has));
+    ls_auto unsigned char *has = NULL;
+    LS_TRY(ls_allocate("state", &has, elements, sizeof *has));
+    lacking l = {.has = has};
     for (int m = 0; m < to->total; m++) {
         out[m] = 0;
         for (int a = 0; a <= COPIES; a++) {
@@ -199,6 +172,5 @@ ls_status ls_state_moved(const ls_step_plan *from, const ls_step_plan *to, const
             out[m] += l.count * moved_bytes(to, a);
         }
     }
-    free(l.has);
     return LS_OK;
 }

@@ -26,8 +26,7 @@ typedef struct ls_state_parts {
 
 /** Visits the elements of the model that a range of a member's own elements holds, `at` elements
  * behind its first one. What all places of a stage hold is visited for the first of them only. */
-void ls_state_each(const ls_step_plan *plan, int member, ls_range range,
-                   void (*visit)(void *context, size_t at, size_t model, size_t count),
+void ls_state_each(const ls_step_plan *plan, int member, ls_range range, ls_graph_part_visit *visit,
                    void *context);
 
 /** The bytes of the state that each member of `to` holds and its device did not hold as member

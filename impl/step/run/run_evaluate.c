@@ -322,7 +322,7 @@ static ls_status prepare(void *context, int node)
     while (e->unit > need) {
         const ls_range unit = windows->buckets->items[--e->unit];
         filling f = {.e = e, .first = ls_windows_at(windows, unit.first)};
-        ls_graph_part_each(ls_step_plan_part(&e->run->plan, 0), unit, fill_range, &f);
+        ls_graph_part_each(ls_step_plan_part(&e->run->plan, 0), unit, LS_ALL_OF, fill_range, &f);
         LS_TRY(f.status);
     }
     return LS_OK;

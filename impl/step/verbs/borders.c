@@ -2,11 +2,6 @@
 /* What crosses the borders of a model's parts (graph_parts.h): outputs, and their gradients. */
 #include "impl/step/verbs/build.h"
 
-static const ls_graph_parts *parts_of(const ls_step *s)
-{
-    return &s->plan->parts;
-}
-
 /* What crosses a boundary. */
 typedef enum crossing { OUTPUT, GRADIENT } crossing;
 
@@ -17,7 +12,7 @@ static ls_span border_at(const ls_step *s, const ls_border *b, int replica, int 
     ls_span span = {.member = ls_step_member_at(s->plan, replica, part)};
     if (!ls_step_replica(s, span.member))
         return span;
-    const int node = ls_graph_parts_local(parts_of(s), part, b->node);
+    const int node = ls_graph_parts_local(ls_step_parts(s), part, b->node);
     const ls_net *net = ls_step_net_of(s, span.member, piece, node);
     span.memory =
         what == GRADIENT ? ls_net_node_gradient(net, node) : ls_net_node_output(net, node);
@@ -27,7 +22,7 @@ static ls_span border_at(const ls_step *s, const ls_border *b, int replica, int 
 
 bool ls_step_lands(const ls_step *s, int replica, const ls_border *b)
 {
-    const int across = parts_of(s)->across;
+    const int across = ls_step_parts(s)->across;
     const ls_planned_member *from = &s->plan->members[ls_step_member_at(s->plan, replica, b->from)],
                             *to = &s->plan->members[ls_step_member_at(s->plan, replica, b->to)];
     return s->flow && b->from / across != b->to / across &&
@@ -50,8 +45,7 @@ static void measure(const ls_step *s, const ls_border *b, int replica, ls_landin
             l->each = bytes > l->each ? bytes : l->each;
         }
         for (int m = 0; m < passes; m++) {
-            const int count =
-                ls_step_begin_of(&of, replica, m + 1) - ls_step_begin_of(&of, replica, m);
+            const int count = (int)ls_step_pieces_of(&of, replica, m).count;
             l->pieces = count > l->pieces ? count : l->pieces;
         }
     }
@@ -61,7 +55,7 @@ static void measure(const ls_step *s, const ls_border *b, int replica, ls_landin
  * taken with the first one. Else the output's own place. */
 static ls_span landing_at(ls_step *s, const ls_border *b, int replica, int piece)
 {
-    const ls_graph_parts *parts = parts_of(s);
+    const ls_graph_parts *parts = ls_step_parts(s);
     const size_t at = (size_t)replica * parts->border_count + (size_t)(b - parts->borders);
     ls_span span = border_at(s, b, replica, b->to, piece, OUTPUT);
     ls_landing *l = &s->resources->landings[at];
@@ -99,16 +93,16 @@ void ls_step_cross_output(ls_step *s, int replica, int piece, const ls_border *b
  * the part that computes it. */
 static bool is_fetched(const ls_step *s, int replica, const ls_border *b)
 {
-    const int across = parts_of(s)->across;
+    const int across = ls_step_parts(s)->across;
     return ls_step_lands(s, replica, b) ||
            (ls_step_fetches(s) && b->from / across != b->to / across);
 }
 
 void ls_step_fetch_outputs(ls_step *s, int replica, int piece, int part)
 {
-    for (size_t i = 0; i < parts_of(s)->border_count; i++) {
-        const ls_border *b = &parts_of(s)->borders[i];
-        if (b->to / parts_of(s)->across == part && is_fetched(s, replica, b))
+    for (size_t i = 0; i < ls_step_parts(s)->border_count; i++) {
+        const ls_border *b = &ls_step_parts(s)->borders[i];
+        if (b->to / ls_step_parts(s)->across == part && is_fetched(s, replica, b))
             ls_step_copy(s, "fetch", ls_step_member_at(s->plan, replica, b->to),
                          border_at(s, b, replica, b->to, piece, OUTPUT),
                          ls_step_fetches(s) ? border_at(s, b, replica, b->from, piece, OUTPUT)
@@ -118,7 +112,7 @@ void ls_step_fetch_outputs(ls_step *s, int replica, int piece, int part)
 
 void ls_step_cross(ls_step *s, int replica, int piece, int n, ls_act_kind pass)
 {
-    const ls_graph_parts *parts = parts_of(s);
+    const ls_graph_parts *parts = ls_step_parts(s);
     const bool backward = pass == LS_ACT_BACKWARD;
     const ls_border *b;
     if (pass == LS_ACT_FORWARD && ls_step_fetches(s))

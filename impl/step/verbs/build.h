@@ -77,6 +77,25 @@ static inline bool ls_step_rounds(const ls_step *step)
     return step->plan->job->kernels.precision == LS_PRECISION_BF16;
 }
 
+/** The parts of a divided model. */
+static inline const ls_graph_parts *ls_step_parts(const ls_step *step)
+{
+    return &step->plan->parts;
+}
+
+/** Whether pieces run node by node, each node's gradients final before the next's, and are
+ * exchanged one by one. */
+static inline bool ls_step_by_node(const ls_step *step)
+{
+    return step->plan->job->gradients.windows;
+}
+
+/** Whether passes are those of a pipeline, over micro-batches. */
+static inline bool ls_step_is_staged(const ls_step *step)
+{
+    return step->plan->job->division.microbatches;
+}
+
 /** Whether sums of several exchanges are finished subtrees, which are folded (terms.c). */
 static inline bool ls_step_folds(const ls_job *job)
 {
@@ -129,8 +148,11 @@ int ls_step_member_at(const ls_step_plan *plan, int replica, int part);
 int ls_step_slots_at(const ls_step_plan *plan, int replica, int part);
 ls_net *ls_step_net_of(const ls_step *step, int member, int piece, int node);
 
-/** First piece of a replica's pass number `pass`. */
-int ls_step_begin_of(const ls_step *step, int replica, int pass);
+/** Pieces of a replica's pass number `pass`: of its micro-batch, its exchange or, without either,
+ * the piece of this number. */
+ls_range ls_step_pieces_of(const ls_step *step, int replica, int pass);
+/** Whether a verb of passes can act: only in a divided model. */
+bool ls_step_can_pass(ls_step *step, const char *verb);
 /** Whether the part behind a border has memory for the micro-batch whose pass is appended; sends
  * the border's output to it. */
 bool ls_step_has_room(const ls_step *step, int replica, const ls_border *border);
@@ -171,8 +193,6 @@ size_t ls_sums_scratch(const ls_step_plan *plan, int member, const ls_end *end);
 /** Tasks appended from now on belong to that piece of a replica's slice; replica -1 means to none.
  * Names the pieces of accumulated gradients, nothing else. */
 void ls_step_enter_piece(ls_step *step, int replica, int piece);
-/** Whether the member's pieces run node by node, each node's gradients final before the next's. */
-bool ls_step_by_node(const ls_step *step, int member);
 enum { LS_ALL_CHUNKS = -1 };
 /** Appends a task of a piece's acts of `kinds` (bits 1 << kind), of one chunk or all, of one node
  * or all (-1); none if they have no operations. */

@@ -16,7 +16,7 @@ static uint64_t count_lost(const ls_step *s, const ls_windows *windows, int stag
     const ls_schedule schedule = ls_replicated_schedule(job, 0, s->batch_kind);
     ls_schedule_most most;
     uint64_t lost = 0;
-    if (!job->division.microbatches || !schedule.microbatches)
+    if (!ls_step_is_staged(s) || !schedule.microbatches)
         return 0;
     ls_status status =
         ls_schedule_count(&schedule, stage, ls_bucket_chunk(windows->buckets, b), &most);

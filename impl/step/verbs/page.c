@@ -39,7 +39,7 @@ void ls_build(ls_step *s)
 {
     const int buckets = s->plan->group_count ? ls_bucket_count(s) : 0;
     const bool divided = s->plan->parts.count;
-    const bool by_node = divided && ls_step_job(s)->gradients.windows;
+    const bool by_node = divided && ls_step_by_node(s);
     if (by_node)
         run_divided(s, LS_EVERY_REPLICA);
     for (int e = 0; !by_node && ls_next_exchange(s, e); e++) {

@@ -12,11 +12,6 @@
 
 #include <stdlib.h>
 
-static const ls_graph_parts *parts_of(const ls_step *s)
-{
-    return &s->plan->parts;
-}
-
 /* The replica's member that has a part. */
 int ls_step_member_at(const ls_step_plan *plan, int replica, int part)
 {
@@ -66,17 +61,17 @@ ls_status ls_places_open(ls_resources *r)
 
 int ls_nodes(const ls_step *s)
 {
-    return parts_of(s)->count ? parts_of(s)->whole->count : 0;
+    return ls_step_parts(s)->count ? ls_step_parts(s)->whole->count : 0;
 }
 
 static bool is_input(const ls_step *s, int n)
 {
-    return parts_of(s)->whole->nodes[n].layer->role == LS_LAYER_INPUT;
+    return ls_step_parts(s)->whole->nodes[n].layer->role == LS_LAYER_INPUT;
 }
 
 static int local(const ls_step *s, int part, int n)
 {
-    return ls_graph_parts_local(parts_of(s), part, n);
+    return ls_graph_parts_local(ls_step_parts(s), part, n);
 }
 
 ls_net *ls_step_net_of(const ls_step *s, int member, int piece, int node)
@@ -123,10 +118,10 @@ static ls_span parameters_of(const ls_step *s, int member, size_t first, size_t 
 /* The owner's buffer for a copy's gradient. */
 static ls_span arrived(const ls_step *s, int replica, int piece, size_t copy)
 {
-    const ls_variable_copy *c = &parts_of(s)->copies[copy];
+    const ls_variable_copy *c = &ls_step_parts(s)->copies[copy];
     const int owner = ls_step_member_at(s->plan, replica, c->owner);
     const int slots = ls_step_slots_at(s->plan, replica, c->owner);
-    void *memory = s->resources->arrived[(size_t)replica * parts_of(s)->copy_count + copy];
+    void *memory = s->resources->arrived[(size_t)replica * ls_step_parts(s)->copy_count + copy];
     return elements(owner, memory, NULL, real_bytes(s->resources),
                     (ls_range){(size_t)(piece % slots) * c->count, c->count});
 }
@@ -135,9 +130,10 @@ static ls_span arrived(const ls_step *s, int replica, int piece, size_t copy)
  * parameters in windows, in the next step behind the first gather. */
 void ls_step_share_values(ls_step *s, int place, ls_range range)
 {
-    const size_t copies = place < 0 && s->plan->parameters.windows ? 0 : parts_of(s)->copy_count;
+    const size_t copies =
+        place < 0 && s->plan->parameters.windows ? 0 : ls_step_parts(s)->copy_count;
     for (size_t i = 0; i < (size_t)ls_replicas(s) * copies; i++) {
-        const ls_variable_copy *c = &parts_of(s)->copies[i % copies];
+        const ls_variable_copy *c = &ls_step_parts(s)->copies[i % copies];
         const ls_range elements = {c->at_owner, c->count};
         const int owner = ls_step_member_at(s->plan, (int)(i / copies), c->owner);
         const int user = ls_step_member_at(s->plan, (int)(i / copies), c->user);
@@ -153,9 +149,9 @@ void ls_step_share_values(ls_step *s, int place, ls_range range)
  * member that has it. */
 static bool next_part(const ls_step *s, int replica, int n, int *part, int *member)
 {
-    for (; *part < parts_of(s)->count; ++*part) {
+    for (; *part < ls_step_parts(s)->count; ++*part) {
         *member = ls_step_member_at(s->plan, replica, *part);
-        if (ls_graph_parts_have(parts_of(s), *part, n) && ls_step_replica(s, *member))
+        if (ls_graph_parts_have(ls_step_parts(s), *part, n) && ls_step_replica(s, *member))
             return true;
     }
     return false;
@@ -237,7 +233,7 @@ static bool is_copied(const ls_graph_parts *parts, int n)
 static bool is_first(const ls_step *s, int part, int n)
 {
     while (n-- > 0)
-        if (ls_graph_parts_have(parts_of(s), part, n) && !is_input(s, n))
+        if (ls_graph_parts_have(ls_step_parts(s), part, n) && !is_input(s, n))
             return false;
     return true;
 }
@@ -247,16 +243,15 @@ static bool is_first(const ls_step *s, int part, int n)
  * part's pass makes final behind its first node. */
 static void backward_node(ls_step *s, int replica, int piece, int n)
 {
-    const ls_graph_parts *parts = parts_of(s);
-    const bool copied = is_copied(parts, n);
+    const ls_graph_parts *parts = ls_step_parts(s);
+    const bool copied = is_copied(parts, n), by_node = ls_step_by_node(s);
     const char *verb = ls_step_job(s)->division.weights_apart ? "backward data" : "backward";
     ls_step_repeat_unit(s, replica, piece, n);
     for (int p = 0, m; next_part(s, replica, n, &p, &m); p++) {
         const int node = local(s, p, n);
-        const bool adds = ls_step_by_node(s, m) && !copied;
         ls_step_append_acts(s, verb, m, piece,
                             1U << LS_ACT_BACKWARD |
-                                (adds ? additions_of(s, m, piece, node, false) : 0),
+                                (by_node && !copied ? additions_of(s, m, piece, node, false) : 0),
                             LS_ALL_CHUNKS, node);
     }
     if (!ls_step_is_summed(s, n, true))
@@ -275,25 +270,22 @@ static void backward_node(ls_step *s, int replica, int piece, int n)
             ls_step_add(s, "add up", gradients_of(s, more.member, piece, c->at_owner, c->count),
                         more);
     }
-    for (int p = 0, m; copied && next_part(s, replica, n, &p, &m); p++)
-        if (ls_step_by_node(s, m))
-            ls_step_append_acts(s, "add up", m, piece,
-                                additions_of(s, m, piece, local(s, p, n), false), LS_ALL_CHUNKS,
-                                local(s, p, n));
+    for (int p = 0, m; copied && by_node && next_part(s, replica, n, &p, &m); p++)
+        ls_step_append_acts(s, "add up", m, piece, additions_of(s, m, piece, local(s, p, n), false),
+                            LS_ALL_CHUNKS, local(s, p, n));
     for (int p = 0, m; next_part(s, replica, n, &p, &m); p++)
         if (is_first(s, p, n))
-            ls_step_append_acts(
-                s, "add up", m, piece,
-                1U << LS_ACT_LOSS |
-                    (ls_step_by_node(s, m) ? 0 : additions_of(s, m, piece, -1, false)),
-                p / s->plan->mesh.places, -1);
+            ls_step_append_acts(s, "add up", m, piece,
+                                1U << LS_ACT_LOSS |
+                                    (by_node ? 0 : additions_of(s, m, piece, -1, false)),
+                                p / s->plan->mesh.places, -1);
     ls_step_sum_places(s, replica, piece, n, LS_ACT_BACKWARD);
 }
 
 static void weights_node(ls_step *s, int replica, int piece, int n)
 {
+    const bool by_node = ls_step_by_node(s);
     for (int p = 0, m; next_part(s, replica, n, &p, &m); p++) {
-        const bool by_node = ls_step_by_node(s, m);
         const unsigned sums = by_node ? additions_of(s, m, piece, local(s, p, n), true) : 0;
         ls_step_append_acts(s, "backward weights", m, piece, 1U << LS_ACT_WEIGHTS | sums,
                             LS_ALL_CHUNKS, local(s, p, n));
@@ -308,10 +300,7 @@ void ls_run_node(ls_step *s, int replica, size_t piece, int n, ls_pass_kind kind
     static void (*const passes[])(ls_step *, int, int, int) = {[LS_PASS_FORWARD] = forward_node,
                                                                [LS_PASS_BACKWARD] = backward_node,
                                                                [LS_PASS_WEIGHTS] = weights_node};
-    if (!ls_step_can(s, parts_of(s)->count, "ls_run_node",
-                     "cannot be called in this strategy, since the job's mesh has no stages, "
-                     "slices or positions; set their number in the strategy's .resolve()") ||
-        is_input(s, n))
+    if (!ls_step_can_pass(s, "ls_run_node") || is_input(s, n))
         return;
     ls_step_enter_piece(s, kind == LS_PASS_WEIGHTS ? -1 : replica, (int)piece);
     passes[kind](s, replica, (int)piece, n);

@@ -17,7 +17,7 @@ static int stage_of(const ls_step *s, int n)
 /* What the window has that a node's unit of a piece uses. */
 static int *window_of(const ls_step *s, int replica, int piece, int n)
 {
-    const int each = ls_step_job(s)->gradients.windows ? ls_step_most_pieces(s) : 1;
+    const int each = ls_step_by_node(s) ? ls_step_most_pieces(s) : 1;
     const int stage = replica * s->plan->parts.count + stage_of(s, n);
     return &s->in_windows[stage * each + (each > 1 ? piece : 0)];
 }
@@ -84,15 +84,12 @@ bool ls_step_is_repeated(const ls_step *s, int replica, int piece, int n)
     const ls_repeat *all = s->plan->repeats.whole;
     if (!all || !all[n].again || is_overwritten(s, n))
         return all && all[n].again;
-    if (!job->division.microbatches || job->gradients.windows)
+    if (!ls_step_is_staged(s) || ls_step_by_node(s))
         return false; /* a piece's backward pass is behind its forward pass, or it has a window */
     const ls_schedule schedule = ls_replicated_schedule(job, replica, s->batch_kind);
-    const size_t pieces = ls_pieces(s, replica).count;
     int microbatch = 0;
-    while (ls_comm_share(pieces, microbatch + 1, schedule.microbatches) <= (size_t)piece)
+    while (ls_step_pieces_of(s, replica, microbatch + 1).first <= (size_t)piece)
         microbatch++;
-    return ls_comm_share(pieces, microbatch + 1, schedule.microbatches) -
-                   ls_comm_share(pieces, microbatch, schedule.microbatches) >
-               1 ||
+    return ls_step_pieces_of(s, replica, microbatch).count > 1 ||
            !follows_at_once(&schedule, stage_of(s, n), microbatch);
 }

@@ -15,43 +15,32 @@
 
 #include <stdlib.h>
 
-static const ls_graph_parts *parts_of(const ls_step *s)
+/* Number of a pass's first piece. */
+static int begin_of(const ls_step *s, int replica, int pass)
 {
-    return &s->plan->parts;
-}
-
-/* Whether micro-batches are exchanged one by one, node by node. */
-static bool is_by_node(const ls_step *s)
-{
-    return ls_step_job(s)->gradients.windows;
-}
-
-static bool is_staged(const ls_step *s)
-{
-    return ls_step_job(s)->division.microbatches;
-}
-
-/* Number of a pass's first piece: of its micro-batch, its exchange or, without either, the piece.
- */
-int ls_step_begin_of(const ls_step *s, int replica, int pass)
-{
-    if (is_by_node(s))
+    if (ls_step_by_node(s))
         return ls_replicated_before(ls_step_job(s), replica, s->batch_kind,
                                     ls_step_exchange(s, pass));
-    if (!is_staged(s))
+    if (!ls_step_is_staged(s))
         return pass;
     const ls_schedule schedule = ls_replicated_schedule(ls_step_job(s), replica, s->batch_kind);
     return (int)ls_comm_share(ls_pieces(s, replica).count, pass, schedule.microbatches);
 }
 
-static bool is_on(const ls_step *s, int n, int part)
+ls_range ls_step_pieces_of(const ls_step *s, int replica, int pass)
 {
-    return !is_staged(s) || parts_of(s)->place[n] / parts_of(s)->across == part;
+    const int first = begin_of(s, replica, pass), end = begin_of(s, replica, pass + 1);
+    return (ls_range){(size_t)first, (size_t)(end - first)};
 }
 
-static bool can_pass(ls_step *s, const char *verb)
+static bool is_on(const ls_step *s, int n, int part)
 {
-    return ls_step_can(s, parts_of(s)->count, verb,
+    return !ls_step_is_staged(s) || ls_step_parts(s)->place[n] / ls_step_parts(s)->across == part;
+}
+
+bool ls_step_can_pass(ls_step *s, const char *verb)
+{
+    return ls_step_can(s, ls_step_parts(s)->count, verb,
                        "cannot be called in this strategy, since the job's mesh has no stages, "
                        "slices or positions; set their number in the strategy's .resolve()");
 }
@@ -82,7 +71,7 @@ void ls_step_close_order(ls_step *s)
 static bool whole_pass(const ls_step *s, int replica, size_t i, ls_pass *out)
 {
     const ls_range all =
-        is_by_node(s)
+        ls_step_by_node(s)
             ? (ls_range){0, (size_t)ls_replicated_exchanges(ls_step_job(s), s->batch_kind)}
             : ls_pieces(s, replica);
     *out = (ls_pass){.kind = i % 2 ? LS_PASS_BACKWARD : LS_PASS_FORWARD,
@@ -92,9 +81,9 @@ static bool whole_pass(const ls_step *s, int replica, size_t i, ls_pass *out)
 
 bool ls_next_pass(ls_step *s, int replica, size_t i, ls_pass *out)
 {
-    if (!can_pass(s, "ls_next_pass"))
+    if (!ls_step_can_pass(s, "ls_next_pass"))
         return false;
-    if (!is_staged(s))
+    if (!ls_step_is_staged(s))
         return whole_pass(s, replica, i, out);
     if (!i) {
         const int of = replica == LS_EVERY_REPLICA ? 0 : replica; /* all are alike */
@@ -128,7 +117,7 @@ static int room_of(const ls_part_flow *flow, bool lands)
 
 bool ls_step_has_room(const ls_step *s, int replica, const ls_border *b)
 {
-    const ls_part_flow *flow = s->flow ? &s->flow[b->to / parts_of(s)->across] : NULL;
+    const ls_part_flow *flow = s->flow ? &s->flow[b->to / ls_step_parts(s)->across] : NULL;
     return !flow || s->program->microbatch - 1 < room_of(flow, ls_step_lands(s, replica, b));
 }
 
@@ -136,7 +125,7 @@ bool ls_step_has_room(const ls_step *s, int replica, const ls_border *b)
  * replicas [first, end) that waited for it. */
 static void admit(ls_step *s, int first, int end, int part, bool lands)
 {
-    const ls_graph_parts *parts = parts_of(s);
+    const ls_graph_parts *parts = ls_step_parts(s);
     const int microbatch = room_of(&s->flow[part], lands) - 1, now = s->program->microbatch;
     for (size_t i = 0; i < parts->border_count && !ls_step_fetches(s); i++) {
         const ls_border *b = &parts->borders[i];
@@ -144,8 +133,8 @@ static void admit(ls_step *s, int first, int end, int part, bool lands)
             continue;
         s->program->microbatch = microbatch + 1;
         for (int r = first; r < end; r++)
-            for (int p = ls_step_begin_of(s, r, microbatch);
-                 ls_step_lands(s, r, b) == lands && p < ls_step_begin_of(s, r, microbatch + 1); p++)
+            for (int p = begin_of(s, r, microbatch);
+                 ls_step_lands(s, r, b) == lands && p < begin_of(s, r, microbatch + 1); p++)
                 ls_step_cross_output(s, r, p, b);
     }
     s->program->microbatch = now;
@@ -155,7 +144,7 @@ static void admit(ls_step *s, int first, int end, int part, bool lands)
 static bool is_last(const ls_step *s, int place, int node, ls_pass_kind kind)
 {
     const bool *waits = ls_step_planned_group(s->plan, place)->gradient_windows.waits;
-    const bool weights = waits && waits[ls_graph_parts_at(parts_of(s), place)->local[node]];
+    const bool weights = waits && waits[ls_graph_parts_at(ls_step_parts(s), place)->local[node]];
     return kind == (weights ? LS_PASS_WEIGHTS : LS_PASS_BACKWARD);
 }
 
@@ -163,7 +152,7 @@ static bool is_last(const ls_step *s, int place, int node, ls_pass_kind kind)
 static int bucket_node(const ls_step *s, int b)
 {
     const ls_range bucket = ls_bucket(s, b);
-    const ls_graph_part *part = ls_graph_parts_at(parts_of(s), ls_step_set_of(s->plan, &b));
+    const ls_graph_part *part = ls_graph_parts_at(ls_step_parts(s), ls_step_set_of(s->plan, &b));
     for (int n = 0; n < ls_nodes(s); n++) {
         const ls_node *node = part->local[n] < 0 ? NULL : &part->graph->nodes[part->local[n]];
         for (int v = 0; node && v < node->variable_count && node->shares < 0; v++) {
@@ -181,7 +170,7 @@ static int need_before(const ls_step *s, int place, int end)
     const ls_windows *windows = &ls_step_planned_group(s->plan, place)->windows;
     int least = (int)windows->buckets->count;
     for (int n = 0; n < end; n++) {
-        const int node = ls_graph_parts_at(parts_of(s), place)->local[n],
+        const int node = ls_graph_parts_at(ls_step_parts(s), place)->local[n],
                   need = node < 0 ? least : ls_windows_need(windows, node);
         least = need < least ? need : least;
     }
@@ -213,7 +202,7 @@ static void run_node(ls_step *s, int pass, int node, ls_pass_kind kind)
     for (int place = 0; place < s->plan->mesh.places && kind != LS_PASS_WEIGHTS; place++)
         gather_for_node(s, place, node, kind == LS_PASS_BACKWARD);
     for (int r = 0; r < ls_replicas(s); r++)
-        for (int p = ls_step_begin_of(s, r, pass); p < ls_step_begin_of(s, r, pass + 1); p++)
+        for (int p = begin_of(s, r, pass); p < begin_of(s, r, pass + 1); p++)
             ls_run_node(s, r, (size_t)p, node, kind);
     for (int b = 0; b < ls_bucket_count(s) && kind != LS_PASS_FORWARD; b++) {
         int at = b;
@@ -226,7 +215,7 @@ static void run_node(ls_step *s, int pass, int node, ls_pass_kind kind)
  * left them in their windows. */
 static void gather_last(ls_step *s, const ls_pass *pass)
 {
-    const int across = parts_of(s)->across;
+    const int across = ls_step_parts(s)->across;
     const ls_pass_before before = ls_pass_before_of(pass, &s->flow[pass->stage].last);
     for (int place = pass->stage * across; place < (pass->stage + 1) * across; place++) {
         const ls_planned_group *g = ls_step_planned_group(s->plan, place);
@@ -251,7 +240,7 @@ static void run_on(ls_step *s, int replica, int piece, int node, ls_pass_kind ki
 static void run_nodes(ls_step *s, int replica, int piece, int part, ls_pass_kind kind)
 {
     const int loss = ls_nodes(s) - 1;
-    const bool staged = is_staged(s);
+    const bool staged = ls_step_is_staged(s);
     for (int n = 0; n <= loss - staged && kind == LS_PASS_FORWARD; n++)
         if (is_on(s, n, part))
             run_on(s, replica, piece, n, LS_PASS_FORWARD);
@@ -266,20 +255,20 @@ static void run_nodes(ls_step *s, int replica, int piece, int part, ls_pass_kind
 static void fetch(ls_step *s, int first, int end, const ls_pass *pass, int part)
 {
     for (int r = first; r < end; r++)
-        for (int p = ls_step_begin_of(s, r, pass->microbatch);
-             p < ls_step_begin_of(s, r, pass->microbatch + 1); p++)
+        for (int p = begin_of(s, r, pass->microbatch); p < begin_of(s, r, pass->microbatch + 1);
+             p++)
             ls_step_fetch_outputs(s, r, p, part);
 }
 
 void ls_run_pass(ls_step *s, int replica, const ls_pass *pass)
 {
-    if (!can_pass(s, "ls_run_pass"))
+    if (!ls_step_can_pass(s, "ls_run_pass"))
         return;
     const int part = pass->chunk * s->plan->mesh.size[LS_STAGE] + pass->stage;
     const bool every = replica == LS_EVERY_REPLICA;
     const int first = every ? 0 : replica, end = every ? ls_replicas(s) : replica + 1;
     const ls_schedule schedule = {.rule = ls_schedule_rule_of(&ls_step_job(s)->options)};
-    s->program->microbatch = is_staged(s) ? pass->microbatch + 1 : 0;
+    s->program->microbatch = ls_step_is_staged(s) ? pass->microbatch + 1 : 0;
     if (pass->kind == LS_PASS_FORWARD && s->flow) {
         fetch(s, first, end, pass, part);
         s->flow[part].fetched++;
@@ -291,8 +280,8 @@ void ls_run_pass(ls_step *s, int replica, const ls_pass *pass)
             gather_last(s, pass);
         run_nodes(s, replica, pass->microbatch, part, pass->kind);
     }
-    for (int p = every ? 0 : ls_step_begin_of(s, replica, pass->microbatch);
-         !every && p < ls_step_begin_of(s, replica, pass->microbatch + 1); p++)
+    for (int p = every ? 0 : begin_of(s, replica, pass->microbatch);
+         !every && p < begin_of(s, replica, pass->microbatch + 1); p++)
         run_nodes(s, replica, p, part, pass->kind);
     if (s->flow) {
         s->flow[part].ran += pass->kind == LS_PASS_FORWARD;

@@ -84,7 +84,7 @@ static direction direction_of(const ls_act *act)
 static bool accumulates(const ls_step *s)
 {
     const ls_job *job = ls_step_job(s);
-    return job->accumulation.pieces > 1 && !job->division.microbatches;
+    return job->accumulation.pieces > 1 && !ls_step_is_staged(s);
 }
 
 void ls_step_enter_piece(ls_step *s, int replica, int piece)
@@ -191,12 +191,6 @@ void ls_backward(ls_step *s, int member, ls_range range)
     append_acts(s, "backward", member, end, range);
 }
 
-bool ls_step_by_node(const ls_step *s, int member)
-{
-    const ls_replica *r = ls_step_replica(s, member);
-    return r && r->windows.gradients;
-}
-
 /* ---- Pieces ---------------------------------------------------------------------------------- */
 
 ls_range ls_pieces(const ls_step *s, int replica)
@@ -215,7 +209,7 @@ static const ls_act *find_piece(const ls_step *s, int member, int piece, const l
     const ls_act *acts = acts_of(s, member, &low, &high);
     const size_t last = high;
     *end = acts + last;
-    if (ls_step_by_node(s, member))
+    if (ls_step_by_node(s))
         return acts + low;
     while (low < high) {
         const size_t middle = (low + high) / 2;

@@ -136,6 +136,12 @@ typedef struct ls_job {
                                          means first step */
 } ls_job;
 
+/** Whether what layers store is rounded to bf16. */
+static inline bool ls_job_rounds(const ls_job *job)
+{
+    return job->kernels.precision == LS_PRECISION_BF16;
+}
+
 /** All elements of its model. */
 static inline ls_range ls_job_elements(const ls_job *job)
 {

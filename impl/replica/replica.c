@@ -14,7 +14,7 @@ static size_t real_bytes(const ls_replica *replica)
 
 size_t ls_replica_parameter_bytes(const ls_replica *r)
 {
-    return r->job->kernels.precision == LS_PRECISION_BF16 ? sizeof(uint16_t) : real_bytes(r);
+    return ls_job_rounds(r->job) ? sizeof(uint16_t) : real_bytes(r);
 }
 
 /* ---- Opening -------------------------------------------------------------------------------- */

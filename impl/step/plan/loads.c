@@ -94,6 +94,7 @@ static ls_status add_split(const ls_job *job, ls_loads *loads)
 static ls_status add_bucket(const ls_job *job, const ls_mesh *mesh, size_t count, ls_loads *loads)
 {
     const int members = mesh->size[LS_MEMBER], groups = mesh->size[LS_GROUP];
+    const ls_kind has = ls_spread_held(&job->state), needs = ls_spread_held(&job->parameters);
     const int parts = mesh->size[LS_STAGE] * mesh->size[LS_SLICE];
     ls_sum_load load = {.ranks = members * mesh->size[LS_POSITION],
                         .stride = parts,
@@ -102,15 +103,14 @@ static ls_status add_bucket(const ls_job *job, const ls_mesh *mesh, size_t count
                         .layout = ls_step_plan_layout(job, 0, loads->hosts, &loads->own_layout),
                         .extent = ls_elements(count / (size_t)parts),
                         .times = ls_slice_exchanges(job)};
-    if (job->state.on[LS_MEMBER] != LS_SHARE)
-        return add(loads, &load);
-    for (int half = LS_REDUCE_SCATTER; half <= LS_ALL_GATHER; half++) {
-        load.half = (ls_half)half;
-        if (half == LS_ALL_GATHER && job->parameters.on[LS_MEMBER] != LS_SHARE)
-            load.times = 1;
+    load.half = (ls_half)ls_step_plan_move(LS_PARTIAL, has);
+    LS_TRY(add(loads, &load));
+    load.half = LS_ALL_GATHER; /* of updated shares, or in each exchange */
+    if (ls_step_plan_move(has, needs) == LS_ALL_GATHER)
+        load.times = 1;
+    if (has == LS_SHARE)
         LS_TRY(add(loads, &load));
-    }
-    if (groups == 1)
+    if (groups == 1 || has != LS_SHARE)
         return LS_OK;
     return add(loads, &(ls_sum_load){.ranks = groups,
                                      .stride = members,

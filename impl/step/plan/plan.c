@@ -242,9 +242,9 @@ static ls_status plan_members(ls_step_plan *plan)
     plan->mesh = ls_job_mesh(job);
     LS_TRY(plan_owners(plan));
     LS_TRY(ls_divide(job, &plan->split, &plan->parts));
-    if (job->division.place && plan->parts.count)
-        plan->loss_place = job->division.place[job->model->graph->count - 1] * plan->parts.across %
-                           plan->mesh.places;
+    if (plan->parts.count) /* its first part, if layers are split */
+        plan->loss_place = plan->parts.place[plan->parts.whole->count - 1] / plan->parts.across *
+                           plan->parts.across % plan->mesh.places;
     if (plan->mesh.rest == LS_POSITION)
         LS_TRY(ls_context_open(job->model->graph, plan->mesh.places, &plan->context, &plan->parts));
     if (plan->parts.border_count)

@@ -143,6 +143,12 @@ ls_range ls_step_plan_copy(const ls_step_plan *plan, const ls_spread *spread, in
  * false if there are no more. */
 bool ls_step_plan_owned_range(const ls_step_plan *plan, int member, size_t i, ls_range *out);
 
+/** How the members of a set have a buffer: complete, or as shares. */
+static inline ls_kind ls_spread_held(const ls_spread *spread)
+{
+    return spread->on[LS_MEMBER] == LS_SHARE ? LS_SHARE : LS_WHOLE;
+}
+
 enum { LS_NO_SUM = -1 };
 /** What members that have a buffer in one way do to have it in another: an all-reduce or a half of
  * one (ls_half); LS_NO_SUM: nothing, or messages between two of them. */

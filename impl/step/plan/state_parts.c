@@ -124,11 +124,10 @@ enum { COPIES = LS_ARRAYS }; /* next to a job's arrays: rounded parameters */
  * member has itself. */
 static size_t moved_bytes(const ls_step_plan *plan, int array)
 {
-    const bool rounds = plan->job->kernels.precision == LS_PRECISION_BF16;
+    const bool gathers = ls_step_plan_move(ls_spread_held(&plan->state),
+                                           ls_spread_held(&plan->parameters)) == LS_ALL_GATHER;
     if (array == COPIES)
-        return rounds && ls_step_plan_shares(plan) && plan->parameters.on[LS_MEMBER] != LS_SHARE
-                   ? sizeof(uint16_t)
-                   : 0;
+        return gathers && ls_job_rounds(plan->job) ? sizeof(uint16_t) : 0;
     return ls_state_name(plan->job, (ls_values)array) ? sizeof(float) : 0;
 }
 

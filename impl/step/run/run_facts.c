@@ -230,7 +230,7 @@ ls_status ls_steps_traffic(const ls_run *run, const ls_traffic *known, ls_traffi
     LS_TRY(count(me, &c));
     *sent = c.sent;
     *formula = c.formula;
-    if (c.steps && (known || run->job->update.period || !is_equal(c.all, c.said))) {
+    if (c.steps && (known || me->kinds > LS_LAST || !is_equal(c.all, c.said))) {
         const ls_traffic due = known ? *known : c.due;
         *sent = mean_of(c.all, due, c.steps);
         *formula = mean_of(due, c.all, c.steps);

@@ -16,8 +16,7 @@ typedef struct copy {
 
 static copy find_copy(const ls_step_plan *plan, ls_values values)
 {
-    const bool parameters =
-        values == LS_VALUES && plan->job->kernels.precision == LS_PRECISION_FLOAT32;
+    const bool parameters = values == LS_VALUES && !ls_job_rounds(plan->job);
     const ls_spread *spread = parameters ? &plan->parameters : &plan->state;
     const ls_comm *comm = plan->job->ranks.comm;
     const ls_kind kind = spread->on[LS_MEMBER];

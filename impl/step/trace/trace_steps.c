@@ -183,8 +183,9 @@ void ls_tracing_for(const ls_tracing *w, int lane, const ls_item *item, ls_trace
     const ls_step_plan *plan = &w->run->plan;
     const ls_planned_member *own = &plan->members[plan->lanes.items[lane].member];
     const int across = plan->mesh.size[LS_SLICE];
-    const bool staged = plan->parts.count > across && own->place >= 0;
-    slice->stage = staged ? own->place / across : -1;
+    slice->stage = -1;
+    if (plan->parts.count > across && own->place >= 0)
+        slice->stage = own->place / across;
     slice->microbatch = item ? item->task->microbatch - 1 : -1;
     const ls_task_copy *copy = item ? &item->task->copy : NULL;
     int peer = item ? item->task->end.peer : -1;

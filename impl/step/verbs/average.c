@@ -98,7 +98,7 @@ void ls_mean(ls_step *s, int b)
                                    .channel = LS_GROUPS,
                                    .half = LS_HALVES,
                                    .range = range,
-                                   .make = make_mean,
+                                   .bring = make_mean,
                                    .of = &b});
         return;
     }

@@ -23,10 +23,11 @@ static ls_span border_at(const ls_step *s, const ls_border *b, int replica, int 
 bool ls_step_lands(const ls_step *s, int replica, const ls_border *b)
 {
     const int across = ls_step_parts(s)->across;
-    const ls_planned_member *from = &s->plan->members[ls_step_member_at(s->plan, replica, b->from)],
+    const int sender = ls_step_member_at(s->plan, replica, b->from);
+    const ls_planned_member *from = &s->plan->members[sender],
                             *to = &s->plan->members[ls_step_member_at(s->plan, replica, b->to)];
     return s->flow && b->from / across != b->to / across &&
-           (ls_step_job(s)->exchange.transfers || from->process != to->process);
+           (from->sends != sender || from->process != to->process);
 }
 
 /* The size of a landing: of a replica's largest piece, and for most pieces of a micro-batch, over

@@ -46,7 +46,7 @@ typedef struct ls_call ls_call;
 struct ls_call {
     const char *verb; /**< static text; NULL means the half's name */
     int channel;
-    const ls_allreduce *algorithm;
+    const ls_allreduce *algorithm; /**< NULL: `bring` appends all of a member's part */
     ls_half half;
     ls_range range; /**< of its tasks */
     /** Sets what a member brings, and appends what comes before. */
@@ -55,11 +55,7 @@ struct ls_call {
     /** Appends what comes behind. NULL if there is nothing. */
     ls_status (*take)(ls_step *step, const ls_call *call, int member, ls_brought *brought,
                       ls_op_list *ops);
-    /** Appends all of a member's part, in place of an algorithm and the two functions above. NULL
-     * means they do. */
-    ls_status (*make)(ls_step *step, const ls_call *call, int member, ls_brought *brought,
-                      ls_op_list *ops);
-    const void *of; /**< for the three functions */
+    const void *of; /**< for both functions */
 };
 
 /** Appends rounding what is exchanged to bf16. */
@@ -70,11 +66,6 @@ ls_status ls_step_narrow(ls_kernels *kernels, size_t count, const float *x, void
 static inline const ls_allreduce *ls_gradient_sum(const ls_job *job)
 {
     return ls_allreduce_wired(job->exchange.allreduce, job->exchange.gradient_wire);
-}
-
-static inline bool ls_step_rounds(const ls_step *step)
-{
-    return step->plan->job->kernels.precision == LS_PRECISION_BF16;
 }
 
 /** The parts of a divided model. */

@@ -96,9 +96,9 @@ static ls_status build(ls_step *s, const ls_call *c, int member, ls_brought *b, 
 {
     const ls_end *end = &s->resources->ends[c->channel].items[member];
     b->args.scratch = end->scratch;
-    if (c->make)
-        return c->make(s, c, member, b, ops);
     LS_TRY(c->bring(s, c, member, b, ops));
+    if (!c->algorithm)
+        return LS_OK;
     if (!b->args.cut)
         b->args.cut = &b->extent;
     b->args.count = b->args.cut->count;

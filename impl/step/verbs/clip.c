@@ -45,8 +45,8 @@ static const ls_variables *whole_of(const ls_step *s)
 static bool is_others(const ls_step *s, int place, const ls_graph *graph, size_t v)
 {
     const int across = s->plan->parts.across;
-    return across > 1 && !ls_graph_slice(graph, v) &&
-           (s->plan->mesh.size[LS_STAGE] == 1 || place % across);
+    const bool everywhere = s->plan->mesh.size[LS_STAGE] == 1;
+    return across > 1 && (everywhere || place % across) && !ls_graph_slice(graph, v);
 }
 
 /* The runs of blocks of an owner of ranges, or of a place. The owner has the blocks of variables
@@ -214,8 +214,8 @@ ls_traffic ls_step_clip_traffic(const ls_step *s)
         sum = gathered_traffic(s);
     const ls_variables *whole = whole_of(s);
     size_t blocks = ls_blocks_before(whole, whole->elements); /* whose sums are sent */
-    for (size_t v = 0; v < whole->count && s->plan->parts.across > 1; v++)
-        if (s->plan->mesh.size[LS_STAGE] == 1 && !ls_graph_slice(s->plan->split.graph, v))
+    for (size_t v = 0; v < whole->count; v++)
+        if (is_others(s, 0, s->plan->split.graph, v)) /* of the first place */
             blocks -= (size_t)ls_square_blocks((int64_t)whole->items[v].count);
     sum.bytes_sent += members.count / together * (together - 1) * blocks * sizeof(double);
     for (size_t m = members.first; together > 1 && m < members.first + members.count; m++) {

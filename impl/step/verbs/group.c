@@ -214,7 +214,8 @@ static void append_bucket(ls_step *s, int group, ls_half half, reduced_kind what
     const ls_buckets *buckets = &s->plan->groups[group].buckets;
     const reduced target = {what, b, buckets->items[b], buckets->extents[b]};
     const bool inside = group < ls_step_plan_sets(s->plan);
-    const bool copies = what == PARAMETERS && half == LS_ALL_GATHER && ls_step_rounds(s);
+    const bool copies =
+        what == PARAMETERS && half == LS_ALL_GATHER && ls_job_rounds(ls_step_job(s));
     ls_step_call(s, &(ls_call){.channel = LS_GROUPS + group,
                                .algorithm = copies              ? &ls_allreduce_stored
                                             : what == GRADIENTS ? ls_gradient_sum(job)
@@ -258,12 +259,6 @@ static void move(ls_step *s, int b, reduced_kind what, ls_kind has, ls_kind need
     }
 }
 
-/* How members have a buffer: complete, or as shares. */
-static ls_kind on_members(const ls_spread *spread)
-{
-    return spread->on[LS_MEMBER] == LS_SHARE ? LS_SHARE : LS_WHOLE;
-}
-
 void ls_sum_parameters(ls_step *s, int b)
 {
     if (ls_step_can(s, s->plan->group_count, "ls_sum_parameters", ls_no_buckets))
@@ -275,7 +270,7 @@ void ls_give(ls_step *s, int b)
     /* in exact mode, a whole sum is left only behind the last exchange, by shares */
     const bool folds = ls_step_folds(ls_step_job(s));
     const bool last = ls_step_last_exchange(s);
-    const ls_kind needs = on_members(&s->plan->state);
+    const ls_kind needs = ls_spread_held(&s->plan->state);
     if (!ls_step_can(s, s->plan->group_count, "ls_give", ls_no_buckets))
         return;
     move(s, b, GRADIENTS, LS_PARTIAL, folds ? LS_SHARE : needs);
@@ -300,7 +295,8 @@ void ls_need(ls_step *s, int b, ls_pass_kind before)
 
 void ls_settle(ls_step *s)
 {
-    const ls_kind has = on_members(&s->plan->state), needs = on_members(&s->plan->parameters);
+    const ls_kind has = ls_spread_held(&s->plan->state),
+                  needs = ls_spread_held(&s->plan->parameters);
     for (int b = 0; s->plan->group_count && b < ls_bucket_count(s); b++)
         move(s, b, PARAMETERS, has, needs);
     ls_step_share_values(s, -1, ls_no_range);

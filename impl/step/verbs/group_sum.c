@@ -127,17 +127,12 @@ static ls_status sum_call(const ls_job *job, ls_half half, int ranks, ls_extent 
     return LS_OK;
 }
 
-/* What members of a set do with a bucket's gradients. */
-static ls_half half_of(const ls_job *job)
-{
-    return job->state.on[LS_MEMBER] == LS_SHARE ? LS_REDUCE_SCATTER : LS_HALVES;
-}
-
 /* Appends the sum of a bucket over a group's units. */
 static ls_status sum_bucket(const summed *s, int units, const ls_layout *layout, ls_sum_order *out)
 {
     ls_closing(ls_sum_order_close) ls_sum_order order = {0};
-    LS_TRY(sum_call(s->job, half_of(s->job), units, s->buckets->extents[s->bucket], layout,
+    const int half = ls_step_plan_move(LS_PARTIAL, ls_spread_held(&s->job->state));
+    LS_TRY(sum_call(s->job, (ls_half)half, units, s->buckets->extents[s->bucket], layout,
                     s->buckets->items[s->bucket].first, &order));
     for (size_t i = 0; i < order.count; i++) {
         ls_order_step *step = &order.steps[i];

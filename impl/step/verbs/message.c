@@ -81,7 +81,7 @@ void ls_message(ls_step *s, ls_span to, ls_span from, ls_arriving arriving)
         return;
     }
     /* sums have float32 numbers */
-    const bool bytes = ls_step_job(s)->kernels.precision == LS_PRECISION_BF16 && arriving != LS_ADD;
+    const bool bytes = ls_job_rounds(ls_step_job(s)) && arriving != LS_ADD;
     const size_t each = bytes ? 1 : sizeof(float);
     const int call = ls_step_joint(s, LS_MESSAGES);
     const ls_exchange send = {.to = members[to.member].rank,

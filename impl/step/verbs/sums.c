@@ -25,7 +25,7 @@ static int64_t leaves(const ls_step_plan *plan)
 
 static bool rounds(const ls_step_plan *plan)
 {
-    return plan->job->kernels.precision == LS_PRECISION_BF16 && !leaves(plan);
+    return ls_job_rounds(plan->job) && !leaves(plan);
 }
 
 static const ls_allreduce *sum_of(const ls_step_plan *plan)

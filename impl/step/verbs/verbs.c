@@ -90,14 +90,14 @@ static bool accumulates(const ls_step *s)
 void ls_step_enter_piece(ls_step *s, int replica, int piece)
 {
     const ls_job *job = ls_step_job(s);
-    const int64_t pieces = job->accumulation.pieces;
+    const int64_t pieces = job->accumulation.pieces, shards = ls_step_shards(s);
     s->program->piece = 0;
     if (!accumulates(s) || replica < 0)
         return;
     if (ls_step_folds(job))
         piece = s->exchange;
-    else if (job->exact.on) { /* it is a shard: the accumulated piece is the one that has it */
-        const int64_t count = ls_replicas(s) * pieces, shards = ls_step_shards(s);
+    else if (shards) { /* it is a shard: the accumulated piece is the one that has it */
+        const int64_t count = ls_replicas(s) * pieces;
         const int64_t shard = ls_slice_begin(shards, replica, ls_replicas(s)) + piece;
         piece = 0;
         while (ls_slice_begin(shards, replica * pieces + piece + 1, count) <= shard)

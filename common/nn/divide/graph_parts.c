@@ -3,11 +3,19 @@
 #include "common/nn/divide/graph_parts.h"
 
 #include "common/base/grow.h"
-#include "common/nn/divide/graph_split.h"
 #include "common/nn/layer.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+int ls_graph_slice(const ls_graph *graph, size_t variable)
+{
+    for (int n = 0; n < graph->count; n++)
+        for (int v = 0; v < graph->nodes[n].variable_count; v++)
+            if (graph->nodes[n].variables[v] == (int)variable)
+                return graph->nodes[n].slice;
+    return 0;
+}
 
 /* Visits elements `some` of a slab; number `at` of the range is the first of them. */
 static void each_of_slab(const ls_slab *slab, ls_range some, size_t at, size_t whole,

@@ -117,6 +117,10 @@ void ls_graph_parts_close(ls_graph_parts *parts);
  * range is the model's element `model`. */
 typedef void ls_graph_part_visit(void *context, size_t at, size_t model, size_t count);
 
+/** The number, from 1, of the slice that a variable belongs to, so that one place has it;
+ * 0 means of none. */
+int ls_graph_slice(const ls_graph *graph, size_t variable);
+
 /** Which variables: all, or only ones of slices (the others are on several places). */
 typedef enum ls_graph_part_of { LS_ALL_OF, LS_IN_SLICES } ls_graph_part_of;
 

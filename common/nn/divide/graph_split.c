@@ -332,15 +332,6 @@ ls_status ls_graph_split(const ls_graph *whole, int splits, bool sequence,
     return LS_OK;
 }
 
-int ls_graph_slice(const ls_graph *graph, size_t variable)
-{
-    for (int n = 0; n < graph->count; n++)
-        for (int v = 0; v < graph->nodes[n].variable_count; v++)
-            if (graph->nodes[n].variables[v] == (int)variable)
-                return graph->nodes[n].slice;
-    return 0;
-}
-
 void ls_graph_split_stages(const ls_graph *g, int *stage)
 {
     for (int n = 0; n < g->count; n++) {

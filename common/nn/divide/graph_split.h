@@ -45,10 +45,6 @@ ls_status ls_graph_split_check_sequence(const ls_graph *whole, int64_t splits);
 ls_status ls_graph_split(const ls_graph *whole, int splits, bool sequence,
                          const ls_allreduce *order, ls_graph_part *out);
 
-/** The number, from 1, of the slice that a variable belongs to, so that one place has it;
- * 0 means of none. */
-int ls_graph_slice(const ls_graph *graph, size_t variable);
-
 /** What each of `places` has of a split graph whose whole has node n on place[n]: as if it were not
  * split (graph_parts.h). Borrows `split`. Close it also on failure. */
 ls_status ls_graph_split_cut(const ls_graph_part *split, const int *place, int places,

@@ -185,7 +185,7 @@ static ls_status bring_share(ls_step *s, const ls_call *c, int member, ls_brough
     return LS_OK;
 }
 
-/* Of parameters that layers read rounded, two bytes an element. The share of a window is rounded
+/* Brings what layers read of parameters, two bytes an element. The share of a window is rounded
  * from the masters anew. */
 static ls_status bring_copies(ls_step *s, const ls_call *c, int member, ls_brought *b,
                               ls_op_list *ops)

@@ -17,11 +17,11 @@ enum { OF_UNITS = -1, EACH = -2 };
 /* What is summed, and of it what an order is over. */
 typedef struct summed {
     const ls_job *job;
-    const bool *has; /* [units x pieces] whether a part has samples; else it counts as zeros */
+    const bool *has; /* [units x pieces] false if the part counts as zeros */
     int units, pieces, places;
     const ls_graph_part *part; /* a place's variables; NULL means all */
     int place;
-    int piece, group;          /* the order is over the units of this group, if there are several */
+    int piece, group;          /* of the units that the order is over */
     const ls_buckets *buckets; /* of them, number `bucket` */
     size_t bucket;
 } summed;

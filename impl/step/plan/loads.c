@@ -78,13 +78,10 @@ static ls_status add_activations(const ls_job *job, const ls_graph *whole, ls_lo
 
 static ls_status add_split(const ls_job *job, ls_loads *loads)
 {
-    ls_graph_part split = {0};
-    ls_status status =
-        ls_graph_split(job->model->graph, ls_job_splits(job), job->division.sequence, NULL, &split);
-    if (!status)
-        status = add_activations(job, split.graph, loads);
-    ls_graph_part_close(&split);
-    return status;
+    ls_closing(ls_graph_part_close) ls_graph_part split = {0};
+    LS_TRY(ls_graph_split(job->model->graph, ls_job_splits(job), job->division.sequence, NULL,
+                          &split));
+    return add_activations(job, split.graph, loads);
 }
 
 /* ---- Gradients ------------------------------------------------------------------------------- */
@@ -127,13 +124,12 @@ static ls_status add_gradients(const ls_job *job, ls_loads *loads)
     const size_t each = job->exchange.bucket_bytes;
     const ls_bucketing how = {.bytes = each < SIZE_MAX / parts ? each * parts : SIZE_MAX};
     const ls_graph *graph = job->model->graph;
-    ls_buckets buckets;
+    ls_closing(ls_buckets_close) ls_buckets buckets = {0};
     LS_TRY(ls_allocate("step", &loads->hosts, LS_JOB_REPLICAS, sizeof *loads->hosts));
-    ls_status status = ls_buckets_open(graph, graph->variables.elements, how, &buckets);
-    for (size_t b = 0; b < buckets.count && !status; b++)
-        status = add_bucket(job, &mesh, buckets.items[b].count, loads);
-    ls_buckets_close(&buckets);
-    return status;
+    LS_TRY(ls_buckets_open(graph, graph->variables.elements, how, &buckets));
+    for (size_t b = 0; b < buckets.count; b++)
+        LS_TRY(add_bucket(job, &mesh, buckets.items[b].count, loads));
+    return LS_OK;
 }
 
 ls_status ls_loads_open(const ls_strategy *strategy, const ls_job *job, ls_loads *out)

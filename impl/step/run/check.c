@@ -162,16 +162,14 @@ static ls_status check_spans(const ls_step_run *run, const ls_step_program *prog
 ls_status ls_steps_check_spans(const ls_step_run *run, const ls_step_program *programs, int count)
 {
     const size_t members = (size_t)run->plan.all;
-    ls_allocated *pieces;
-    ls_names names = {.count = 0};
+    ls_auto ls_allocated *pieces = NULL;
+    ls_closing(ls_names_close) ls_names names = {0};
     LS_TRY(ls_allocate("step", &pieces, members, sizeof *pieces));
     ls_status status = ls_steps_names(run, &names);
     if (!status)
         status = check_spans(run, programs, count, &names, pieces);
     for (size_t m = 0; m < members; m++)
         free(pieces[m].items);
-    free(pieces);
-    ls_names_close(&names);
     return status;
 }
 
@@ -188,6 +186,11 @@ typedef struct uses {
     size_t count;
     ls_status status;
 } uses;
+
+static void close(uses *u)
+{
+    free(u->items);
+}
 
 static int compare_uses(const void *a, const void *b)
 {
@@ -239,14 +242,13 @@ static ls_status judge_uses(uses *all)
 static ls_status check_program(const ls_step_run *run, int kind)
 {
     const ls_step_program *p = &run->program[kind];
-    uses all = {0};
+    ls_closing(close) uses all = {0};
     for (size_t t = 0; t < p->task_count; t++)
         add_uses(&all, p->ops + p->tasks[t].ops.first, p->tasks[t].ops.count, true);
     for (int m = 0; m < run->plan.all; m++)
         add_acts(run->resources.members[m].slice[kind % LS_BATCHES], &all);
-    ls_status status = judge_uses(&all);
-    free(all.items);
-    return status ? status : ls_step_program_match(p);
+    LS_TRY(judge_uses(&all));
+    return ls_step_program_match(p);
 }
 
 static ls_status check_pair(const ls_step_run *run, int a, int b)

@@ -4,6 +4,7 @@
  * Its communication and copies count as such; while it waited for a third lane, what the third one
  * did counts, and so on; all other time counts as waiting.
  */
+#include "common/base/grow.h"
 #include "common/base/numbers.h"
 #include "impl/step/run/run.h"
 #include "impl/step/trace/trace_private.h"
@@ -126,19 +127,18 @@ ls_status ls_steps_parts(const ls_run *run, size_t devices, uint64_t mark_ns, ui
 {
     const ls_step_plan *plan = &ls_step_run_of(run)->plan;
     const uint64_t window[] = {mark_ns, end_ns > mark_ns ? end_ns : mark_ns};
-    ls_trace trace;
-    ls_status status = ls_steps_trace(run, LS_TRACE_TIMES, &trace);
+    ls_closing(ls_trace_close) ls_trace trace = {0};
     size_t at = 0, part = 0, d;
     memset(out, 0, devices * sizeof *out);
-    for (int m = 0; m < ls_step_plan_training(plan) && !status; m++) {
+    LS_TRY(ls_steps_trace(run, LS_TRACE_TIMES, &trace));
+    for (int m = 0; m < ls_step_plan_training(plan); m++) {
         const bool is_local = plan->members[m].device >= 0;
         for (d = 0; is_local && !ls_step_plan_is_on(plan, m, d); d++)
             ;
         if (is_local)
             add_lane(&trace, m, &at, &part, window, &out[d]);
     }
-    ls_trace_close(&trace);
-    return status;
+    return LS_OK;
 }
 
 /* ---- Steps one by one ------------------------------------------------------------------------ */
@@ -162,10 +162,10 @@ static void add_to_steps(steps_of_lane *l, uint64_t begin, uint64_t end, int32_t
 ls_status ls_steps_times(const ls_run *run, size_t devices, const uint64_t *ends_ns, size_t steps,
                          ls_time_profile *out)
 {
-    ls_trace t;
-    ls_status status = ls_steps_trace(run, LS_TRACE_TIMES, &t);
+    ls_closing(ls_trace_close) ls_trace t = {0};
     memset(out, 0, steps * devices * sizeof *out);
-    for (size_t i = 0; i < t.slice_count && !status;) {
+    LS_TRY(ls_steps_trace(run, LS_TRACE_TIMES, &t));
+    for (size_t i = 0; i < t.slice_count;) {
         const int32_t lane = t.slices[i].lane;
         steps_of_lane l = {ends_ns, steps, devices, 0, out + t.lanes[lane].number};
         uint64_t last_ns = 0;
@@ -181,6 +181,5 @@ ls_status ls_steps_times(const ls_run *run, size_t devices, const uint64_t *ends
         if (last_ns)
             add_to_steps(&l, last_ns, UINT64_MAX, LS_TIME_WAIT);
     }
-    ls_trace_close(&t);
-    return status;
+    return LS_OK;
 }

@@ -19,6 +19,11 @@ typedef struct runs {
     size_t count;
 } runs;
 
+static void close(runs *r)
+{
+    free(r->items);
+}
+
 static ls_status add_run(const ls_variables *whole, size_t first, size_t count, runs *out)
 {
     const size_t block = ls_blocks_before(whole, first);
@@ -57,7 +62,6 @@ static ls_status find_runs(const ls_step *s, int member, runs *out)
     const ls_graph_part *part = ls_step_plan_part(s->plan, member);
     const ls_variables *own = part ? &part->graph->variables : whole;
     ls_range range = {0, part ? part->owned : whole->elements};
-    *out = (runs){0};
     for (size_t i = 0;
          s->plan->placed.elements ? ls_step_plan_owned_range(s->plan, member, i, &range) : !i; i++)
         for (size_t v = 0; v < own->count; v++) {
@@ -134,14 +138,13 @@ static ls_span squares_at(const ls_step *s, int member, ls_range blocks)
 static void send_sums(ls_step *s, int member)
 {
     const ls_range all = partners(s, member);
-    runs own = {0};
+    ls_closing(close) runs own = {0};
     if (all.count > 1)
         ls_step_fail(s, find_runs(s, member, &own));
     for (int to = (int)all.first; to < (int)(all.first + all.count); to++)
         for (size_t i = 0; to != member && i < own.count && !s->program->status; i++)
             ls_message(s, squares_at(s, to, own.items[i]), squares_at(s, member, own.items[i]),
                        LS_REPLACE);
-    free(own.items);
 }
 
 /* ---- Between members that share the update --------------------------------------------------- */
@@ -219,10 +222,9 @@ ls_traffic ls_step_clip_traffic(const ls_step *s)
             blocks -= (size_t)ls_square_blocks((int64_t)whole->items[v].count);
     sum.bytes_sent += members.count / together * (together - 1) * blocks * sizeof(double);
     for (size_t m = members.first; together > 1 && m < members.first + members.count; m++) {
-        runs own;
+        ls_closing(close) runs own = {0};
         ls_status_free(find_runs(s, (int)m, &own));
         sum.messages_sent += (together - 1) * own.count;
-        free(own.items);
     }
     return sum;
 }

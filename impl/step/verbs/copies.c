@@ -4,8 +4,6 @@
 
 #include "common/base/grow.h"
 
-#include <stdlib.h>
-
 /* ---- Copies ---------------------------------------------------------------------------------- */
 
 /* Whether a copy can be made; if not, says why. */
@@ -101,7 +99,7 @@ void ls_step_sum(ls_step *s, int member, ls_range range, const ls_span *parts, i
                  void *out)
 {
     ls_op_list ops = {0};
-    ls_addition *sums = NULL;
+    ls_auto ls_addition *sums = NULL;
     size_t count = 0;
     if (s->program->status)
         return;
@@ -110,5 +108,4 @@ void ls_step_sum(ls_step *s, int member, ls_range range, const ls_span *parts, i
         status = make_sums(ls_step_replica(s, member), parts, sums, count, out, &ops);
     if (count || status)
         ls_task_of(s->program, "add up", member, range, &ops, status);
-    free(sums);
 }

@@ -4,8 +4,6 @@
 
 #include "common/base/grow.h"
 
-#include <stdlib.h>
-
 /* Makes a member's sum number `index` readable by the holder; `only`: there is no other sum. */
 static ls_span bring(ls_step *s, int member, size_t index, bool only)
 {
@@ -32,11 +30,10 @@ void ls_add_up(ls_step *s, const int *members, int count)
         return;
     for (int i = 0; i < count; i++)
         parts += ls_sums(s, i);
-    ls_span *spans;
+    ls_auto ls_span *spans = NULL;
     ls_step_fail(s, ls_allocate("step", &spans, parts, sizeof *spans));
     for (int i = 0; i < count && !s->program->status; i++)
         for (size_t k = 0; k < ls_sums(s, i) && !s->program->status; k++)
             spans[at++] = bring(s, members[i], k, parts == 1);
     ls_step_sum(s, holder, ls_no_range, spans, count, ls_step_replica(s, holder)->gradients);
-    free(spans);
 }

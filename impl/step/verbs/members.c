@@ -77,7 +77,7 @@ ls_status ls_connect(ls_resources *r, const int *members, int count, ls_counting
                      ls_comm **comms)
 {
     const ls_job *job = r->plan->job;
-    ls_device **devices;
+    ls_auto ls_device **devices = NULL;
     ls_status status = ls_allocate("step", &devices, (size_t)count, sizeof(ls_device *));
     for (int i = 0; i < count && !status; i++) {
         devices[i] = ls_step_plan_device(r->plan, members[i]);
@@ -91,7 +91,6 @@ ls_status ls_connect(ls_resources *r, const int *members, int count, ls_counting
         r->connections[r->connection_count++] =
             (ls_connection){comms[i], members[i], r->communicators, counting == LS_COUNTED};
     r->communicators++;
-    free(devices);
     return status;
 }
 
@@ -191,15 +190,13 @@ void ls_resources_memory(const ls_resources *r, int member, ls_memory_formula *f
 
 ls_status ls_resources_load(const ls_resources *r, const ls_state_source *source)
 {
-    ls_replica **replicas;
+    ls_auto ls_replica **replicas = NULL;
     int count = 0;
     LS_TRY(ls_allocate("step", &replicas, (size_t)r->plan->total, sizeof *replicas));
     for (int m = 0; m < r->plan->total; m++)
         if (r->members[m].replica)
             replicas[count++] = r->members[m].replica;
-    const ls_status status = ls_replicas_load(replicas, count, source);
-    free(replicas);
-    return status;
+    return ls_replicas_load(replicas, count, source);
 }
 
 ls_status ls_resources_gather(const ls_resources *r, ls_range members, ls_values values,

@@ -6,7 +6,7 @@
  */
 #include "impl/step/verbs/build.h"
 
-#include <stdlib.h>
+#include "common/base/grow.h"
 
 /* The part of the model that a node is in; places that have parts of the positions share one. */
 static int stage_of(const ls_step *s, int n)
@@ -52,7 +52,8 @@ void ls_step_repeat_unit(ls_step *s, int replica, int piece, int n)
 static bool follows_at_once(const ls_schedule *schedule, int part, int microbatch)
 {
     const int stage = part % schedule->stages, chunk = part / schedule->stages;
-    ls_pass *passes = NULL, before = {.microbatch = -1};
+    ls_auto ls_pass *passes = NULL;
+    ls_pass before = {.microbatch = -1};
     size_t count = 0;
     bool follows = false;
     ls_status_free(ls_schedule_order(schedule, &passes, &count));
@@ -64,7 +65,6 @@ static bool follows_at_once(const ls_schedule *schedule, int part, int microbatc
                    before.kind == LS_PASS_FORWARD && before.microbatch == microbatch;
         before = *pass;
     }
-    free(passes);
     return follows;
 }
 

@@ -360,8 +360,6 @@ static ls_status plan_groups(ls_step_plan *plan)
         g->end = before + all;
         g->stride = parts;
         g->before = set % parts ? g[-1].before + (int)g[-1].buckets.count : 0;
-        if (ls_step_plan_shares(plan))
-            continue; /* halves of all-reduces do not depend on hosts */
         LS_TRY(ls_allocate("step", &g->hosts, LS_JOB_REPLICAS, sizeof *g->hosts));
         g->layout = ls_step_plan_layout(plan->job, set % parts, g->hosts, &g->own_layout);
     }

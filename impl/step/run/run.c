@@ -94,13 +94,16 @@ static ls_status enqueue_times(ls_step_run *me, int kind, uint64_t times)
     const ls_step_program *unordered = &me->program[me->kinds];
     const bool turns = !unordered[LS_BEFORE].task_count && !unordered[LS_AFTER].task_count;
     const ls_job *job = me->plan.job;
+    bool captured = false;
     ls_steps_profile_note(me, &me->program[kind], times);
     me->counts.enqueued[kind] += times;
     me->counts.at += times;
     for (int c = 0; c < me->components.count; c++)
-        if (me->lowered.captured[c][kind])
+        if (me->lowered.captured[c][kind]) {
+            captured = true;
             LS_TRY(ls_program_launch(me->lowered.captured[c][kind], times));
-    for (; times && !job->kernels.capture; times--) {
+        }
+    for (; times && !captured; times--) {
         if (turns) {
             /* before a step that is enqueued operation by operation */
             for (size_t i = 0; i < job->device_count; i++)

@@ -27,7 +27,7 @@ bool ls_step_lands(const ls_step *s, int replica, const ls_border *b)
     const ls_planned_member *from = &s->plan->members[sender],
                             *to = &s->plan->members[ls_step_member_at(s->plan, replica, b->to)];
     return s->flow && b->from / across != b->to / across &&
-           (from->sends != sender || from->process != to->process);
+           (ls_step_sends_apart(s, sender) || from->process != to->process);
 }
 
 /* The size of a landing: of a replica's largest piece, and for most pieces of a micro-batch, over

@@ -74,6 +74,12 @@ static inline const ls_graph_parts *ls_step_parts(const ls_step *step)
     return &step->plan->parts;
 }
 
+/** Whether a member of this process sends copies on a lane of their own. */
+static inline bool ls_step_sends_apart(const ls_step *step, int member)
+{
+    return step->plan->members[member].sends != member;
+}
+
 /** Whether pieces run node by node, each node's gradients final before the next's, and are
  * exchanged one by one. */
 static inline bool ls_step_by_node(const ls_step *step)

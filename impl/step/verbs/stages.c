@@ -104,9 +104,8 @@ bool ls_next_pass(ls_step *s, int replica, size_t i, ls_pass *out)
 
 bool ls_step_fetches(const ls_step *s)
 {
-    const ls_job *job = ls_step_job(s);
-    return s->flow && job->division.chunks > 1 && !job->exchange.transfers &&
-           !ls_step_plan_has_ends(s->plan);
+    return s->flow && ls_step_parts(s)->merged && !ls_step_plan_has_ends(s->plan) &&
+           !ls_step_sends_apart(s, ls_step_plan_first_local(s->plan));
 }
 
 /* The first micro-batch for whose inputs a part has no memory yet: no landings, or no slots. */

@@ -1,4 +1,4 @@
--- Rows in the formats of other programs: a view for each, whose rows become JSON objects (results_export.c). A column
+-- Rows in the formats of other programs: a view for each, whose rows become JSON objects (results_list.c). A column
 -- "name:json" has JSON text, which keeps all digits of reals; NULL leaves the member out.
 
 -- Rows with timed steps. A name is the case as one word, "mlp:784-128-10/synthetic/mirrored/cpu:0+cpu:1/ranks:1/..".

@@ -40,8 +40,5 @@ static inline const ls_columns *ls_results_columns(const ls_results_task *task,
     return task->chosen.columns.count ? &task->chosen.columns : otherwise;
 }
 
-/** Writes the chosen rows, whole, one by one. */
-ls_status ls_results_write(const ls_results_task *task, FILE *stream);
-
 /** Writes the chosen rows (results_db.h) in the format of another program, by its name. */
 ls_status ls_export(FILE *stream, ls_results *results, const char *form);

@@ -89,11 +89,9 @@ struct ls_run_functions {
     ls_status (*state)(ls_run *run, ls_values array, ls_range block, float *out);
     /** The parameters of replica `index` of this process, if replicas have their own. */
     ls_status (*gather_replica)(ls_run *run, int index, ls_range block, float *out);
-    /** Copies what device `index` of the job has of the parameters, and leaves the rest. */
-    ls_status (*gather_device)(ls_run *run, int index, ls_range block, float *out);
-    /** As above, for the rounded parameters that its layers read; nothing if they are not
-     * rounded. */
-    ls_status (*copies)(ls_run *run, int index, ls_range block, float *out);
+    /** Copies what device `index` of the job has of the parameters, and leaves the rest; `copies`:
+     * of the rounded parameters that its layers read; nothing if they are not rounded. */
+    ls_status (*gather_device)(ls_run *run, int index, bool copies, ls_range block, float *out);
     /** The records of that replica: its own step ends, and its part of the loss without weight
      * decay. LS_CODE_USAGE if that is several sums, as in exact mode. After sync. */
     ls_status (*records_replica)(ls_run *run, int index, uint64_t first, uint64_t count,

@@ -166,7 +166,7 @@ ls_status ls_gate_copies_of(const ls_session *candidate, int device, ls_range bl
         return LS_OK;
     for (size_t i = 0; i < block.count; i++)
         other[i] = ls_float_of_bf16(ls_bf16_of_float(masters[i]));
-    LS_TRY(candidate->run->functions->copies(candidate->run, device, block, other));
+    LS_TRY(candidate->run->functions->gather_device(candidate->run, device, true, block, other));
     gate->copies = true;
     for (size_t i = 0; i < block.count; i++) {
         const float want = ls_float_of_bf16(ls_bf16_of_float(masters[i]));

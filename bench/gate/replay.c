@@ -151,7 +151,8 @@ static ls_status give_back(replay *me, int d)
     me->states[d].count = 0;
     LS_TRY(ls_replica_keep(me->replica, &me->states[d]));
     for (int i = 0; i < LS_OWNED_MOST && me->own[i]; i++)
-        LS_TRY(ls_queue_read(me->replica->queue, me->own[i][d], me->replica->updated.own[i],
+        LS_TRY(ls_queue_read(me->replica->queue, me->own[i][d],
+                             me->replica->updated.state[LS_ARRAYS + i],
                              me->elements * sizeof(float)));
     return ls_replica_gather(me->replica, LS_VALUES, (ls_range){0, me->elements}, values_of(me, d));
 }
@@ -312,7 +313,7 @@ static ls_status finish(replay *me, int batch_kind, int d)
     LS_TRY(take(me, d));
     LS_TRY(ls_replica_put(r, (ls_range){0, me->elements}, values_of(me, d)));
     for (int i = 0; i < LS_OWNED_MOST && me->own[i]; i++)
-        LS_TRY(ls_queue_write(r->queue, r->updated.own[i], me->own[i][d],
+        LS_TRY(ls_queue_write(r->queue, r->updated.state[LS_ARRAYS + i], me->own[i][d],
                               me->elements * sizeof(float)));
     LS_TRY(ls_op_list_enqueue(&me->finish[batch_kind], r->queue));
     if (d == 0) { /* has weight decay's part of the loss */

@@ -104,7 +104,7 @@ static ls_status compare_all(const looking *l, ls_range block, const float *valu
                      !windows && !parts;
     for (size_t i = 0; i < session->job.device_count && parts; i++) {
         memcpy(l->other, values, block.count * sizeof *values);
-        LS_TRY(run->functions->gather_device(run, (int)i, block, l->other));
+        LS_TRY(run->functions->gather_device(run, (int)i, false, block, l->other));
         compare(
             l, block, values,
             "%s element %zu, which several devices have, is %.9g on device %d, but %.9g on another",

@@ -97,9 +97,9 @@ static ls_status take_buffers(ls_replica *r)
         if (ls_state_name(r->job, (ls_values)a))
             LS_TRY(take_array(r, a == LS_AVERAGES ? "moving averages" : "optimizer state",
                               LS_MEMORY_OPTIMIZER, true, &state[a]));
-    for (int i = 0; i < r->job->update.owned && r->updated.owns; i++)
-        LS_TRY(
-            take_array(r, r->updated.owns[i].name, LS_MEMORY_OPTIMIZER, false, &r->updated.own[i]));
+    for (int i = 0; i < r->updated.own_count; i++)
+        LS_TRY(take_array(r, r->updated.owns[i].name, LS_MEMORY_OPTIMIZER, true,
+                          &state[LS_ARRAYS + i]));
     LS_TRY(ls_replica_take_clip(r));
     if (own_variables)
         LS_TRY(take_carried(r, "argument block", sizeof *r->state, &r->state));
@@ -168,6 +168,7 @@ ls_status ls_replica_open(const ls_replica *like, ls_replica **out)
     r->graph = r->part ? r->part->graph : r->job->model->graph;
     r->elements = r->graph->variables.elements;
     r->updated.owned = r->part ? r->part->owned : r->elements;
+    r->updated.own_count = r->updated.owns ? r->job->update.owned : 0;
     for (ls_replica_part_of part = {.next = 0}; ls_replica_next(r, &part);)
         r->updated.stated += part.range.count;
     const bool decays_here =

@@ -12,30 +12,32 @@
 #include <stdint.h>
 #include <string.h>
 
+/* An array of a replica. */
+typedef struct array {
+    void *memory; /* NULL if it has no such array */
+    size_t each;  /* bytes of an element */
+    size_t whole; /* elements, from the first one on; 0 if it has what the replica updates */
+} array;
+
+static array array_of(const ls_replica *r, int values)
+{
+    return (array){r->updated.state[values], r->kernels->table->real_bytes, 0};
+}
+
+/* The parameters that layers read, rounded or not. */
+static array parameters_of(const ls_replica *r)
+{
+    return (array){r->parameters, ls_replica_parameter_bytes(r),
+                   r->windows.parameters ? 0 : r->elements};
+}
+
 /* A block of the model's elements on its way to or from a replica. */
 typedef struct transfer {
     ls_range block;
     float *values;     /* [block.count]; NULL if only `begin` and `end` are found */
     bool out;          /* from the replica */
-    bool narrow;       /* the replica has them rounded to bfloat16 */
     size_t begin, end; /* the replica has no elements of the block outside of [begin, end) */
 } transfer;
-
-static size_t bytes_of(const ls_replica *r, const transfer *t)
-{
-    return t->narrow ? sizeof(uint16_t) : r->kernels->table->real_bytes;
-}
-
-/* Elements between the host's block and `packed`, one after the other. */
-static void pack(const ls_replica *r, ls_range some, float *packed, const transfer *t, bool back)
-{
-    if (r->part) {
-        ls_graph_part_copy(r->part, some, packed, t->block, t->values, back);
-        return;
-    }
-    float *in_block = t->values + (some.first - t->block.first);
-    memcpy(back ? packed : in_block, back ? in_block : packed, some.count * sizeof *packed);
-}
 
 /* Converts between the host's elements and the replica's, which have `bytes` bytes each. */
 static void convert(float *host, void *there, size_t bytes, size_t count, bool to_host)
@@ -54,9 +56,10 @@ static void convert(float *host, void *there, size_t bytes, size_t count, bool t
 }
 
 /* Elements `some` of the replica, of one variable if it has a part, which are at `there`. */
-static ls_status move_some(const ls_replica *r, void *there, ls_range some, transfer *t)
+static ls_status move_some(const ls_replica *r, void *there, size_t each, ls_range some,
+                           transfer *t)
 {
-    const size_t each = bytes_of(r, t), bytes = some.count * each;
+    const size_t bytes = some.count * each;
     const bool converts = each != sizeof(float);
     ls_auto float *packed = NULL;
     if (!r->part && !converts) { /* one copy */
@@ -68,7 +71,7 @@ static ls_status move_some(const ls_replica *r, void *there, ls_range some, tran
     char *other = (char *)(packed + (some.count + 1) / 2 * 2); /* aligned for doubles */
     void *moved = converts ? other : (void *)packed;
     if (!t->out)
-        pack(r, some, packed, t, true);
+        ls_graph_part_copy(r->part, some, packed, t->block, t->values, true);
     if (!t->out && converts)
         convert(packed, other, each, some.count, false);
     LS_TRY(t->out ? ls_queue_read(r->queue, moved, there, bytes)
@@ -76,12 +79,12 @@ static ls_status move_some(const ls_replica *r, void *there, ls_range some, tran
     if (t->out && converts)
         convert(packed, other, each, some.count, true);
     if (t->out)
-        pack(r, some, packed, t, false);
+        ls_graph_part_copy(r->part, some, packed, t->block, t->values, false);
     return LS_OK;
 }
 
-/* Elements `range` of the replica, which are at `flat`. */
-static ls_status move(const ls_replica *r, void *flat, ls_range range, transfer *t)
+/* Elements `range` of the replica, the first of which an array has at `at`. */
+static ls_status move_range(const ls_replica *r, array a, size_t at, ls_range range, transfer *t)
 {
     ls_range some;
     for (size_t v = 0; ls_graph_part_next(r->part, range, t->block, &v, &some);) {
@@ -89,30 +92,21 @@ static ls_status move(const ls_replica *r, void *flat, ls_range range, transfer 
         t->begin = t->begin < model.first ? t->begin : model.first;
         t->end = t->end > model.first + model.count ? t->end : model.first + model.count;
         if (t->values)
-            LS_TRY(
-                move_some(r, (char *)flat + (some.first - range.first) * bytes_of(r, t), some, t));
+            LS_TRY(move_some(r, (char *)a.memory + (at + some.first - range.first) * a.each, a.each,
+                             some, t));
     }
     return LS_OK;
 }
 
-/* Moves all of a buffer of updated elements. */
-static ls_status move_stated(const ls_replica *r, void *flat, transfer *t)
+/* All of an array. */
+static ls_status move(const ls_replica *r, array a, transfer *t)
 {
-    for (ls_replica_part_of part = {.next = 0}; ls_replica_next(r, &part);)
+    if (a.whole)
+        return move_range(r, a, 0, (ls_range){0, a.whole}, t);
+    for (ls_replica_part_of part = {.next = 0}; a.memory && ls_replica_next(r, &part);)
         if (part.range.count)
-            LS_TRY(move(r, (char *)flat + part.state * bytes_of(r, t), part.range, t));
+            LS_TRY(move_range(r, a, part.state, part.range, t));
     return LS_OK;
-}
-
-/* The parameters that layers read, rounded or not. */
-static ls_status move_parameters(const ls_replica *r, transfer *t)
-{
-    t->narrow = ls_replica_parameter_bytes(r) == sizeof(uint16_t);
-    const ls_status status = r->windows.parameters
-                                 ? move_stated(r, r->parameters, t)
-                                 : move(r, r->parameters, (ls_range){0, r->elements}, t);
-    t->narrow = false;
-    return status;
 }
 
 ls_status ls_replica_gather(ls_replica *r, ls_values values, ls_range block, float *out)
@@ -120,18 +114,18 @@ ls_status ls_replica_gather(ls_replica *r, ls_values values, ls_range block, flo
     transfer t = {.block = block, .values = out, .out = true};
     if (values == LS_AVERAGES && !r->updated.state[LS_AVERAGES])
         values = LS_VALUES;
-    if (r->updated.state[values])
-        return move_stated(r, r->updated.state[values], &t);
-    return values != LS_VALUES || ls_replica_parameter_bytes(r) != sizeof *out
-               ? LS_OK
-               : move(r, r->parameters, (ls_range){0, r->updated.owned}, &t);
+    if (r->updated.state[values] || values != LS_VALUES)
+        return move(r, array_of(r, values), &t);
+    return ls_replica_parameter_bytes(r) == sizeof *out
+               ? move_range(r, parameters_of(r), 0, (ls_range){0, r->updated.owned}, &t)
+               : LS_OK;
 }
 
 ls_status ls_replica_copies(ls_replica *r, ls_range block, float *out)
 {
     return ls_replica_parameter_bytes(r) == sizeof *out
                ? LS_OK
-               : move_parameters(r, &(transfer){.block = block, .values = out, .out = true});
+               : move(r, parameters_of(r), &(transfer){.block = block, .values = out, .out = true});
 }
 
 ls_status ls_replica_read(ls_replica *r, ls_values values, ls_range range, float *out)
@@ -150,14 +144,14 @@ ls_status ls_replica_read(ls_replica *r, ls_values values, ls_range range, float
 
 ls_status ls_replica_gradient(ls_replica *r, float *gradient)
 {
-    const ls_range all = {0, r->job->model->graph->variables.elements};
-    return move(r, r->gradients, (ls_range){0, r->elements},
-                &(transfer){.block = all, .values = gradient, .out = true});
+    const array gradients = {r->gradients, r->kernels->table->real_bytes, r->elements};
+    return move(r, gradients,
+                &(transfer){.block = ls_job_elements(r->job), .values = gradient, .out = true});
 }
 
 ls_status ls_replica_set(ls_replica *r, ls_range block, const float *values)
 {
-    return move_parameters(r, &(transfer){.block = block, .values = (float *)values});
+    return move(r, parameters_of(r), &(transfer){.block = block, .values = (float *)values});
 }
 
 ls_status ls_replica_fill(const ls_replica *r, size_t at, const float *values, size_t count)
@@ -174,8 +168,8 @@ ls_status ls_replica_fill(const ls_replica *r, size_t at, const float *values, s
 
 static ls_status put_values(const ls_replica *r, transfer *t)
 {
-    LS_TRY(move_parameters(r, t));
-    return r->masters ? move_stated(r, r->masters, t) : LS_OK;
+    LS_TRY(move(r, parameters_of(r), t));
+    return r->masters ? move(r, array_of(r, LS_VALUES), t) : LS_OK;
 }
 
 ls_status ls_replica_put(ls_replica *r, ls_range block, const float *values)
@@ -190,13 +184,13 @@ ls_status ls_replica_put(ls_replica *r, ls_range block, const float *values)
 static ls_status put(ls_replica *r, ls_values values, transfer *t)
 {
     if (values != LS_VALUES)
-        return r->updated.state[values] ? move_stated(r, r->updated.state[values], t) : LS_OK;
+        return move(r, array_of(r, values), t);
     LS_TRY(put_values(r, t));
-    if (!r->job->resumed && r->updated.state[LS_AVERAGES])
-        LS_TRY(move_stated(r, r->updated.state[LS_AVERAGES], t));
-    for (int i = 0; i < LS_OWNED_MOST && r->updated.own[i]; i++)
+    if (!r->job->resumed)
+        LS_TRY(move(r, array_of(r, LS_AVERAGES), t));
+    for (int i = 0; i < r->updated.own_count; i++)
         if (r->updated.owns[i].begins == LS_OWNED_PARAMETERS)
-            LS_TRY(move(r, r->updated.own[i], (ls_range){0, r->elements}, t));
+            LS_TRY(move(r, array_of(r, LS_ARRAYS + i), t));
     return LS_OK;
 }
 
@@ -219,12 +213,13 @@ static ls_status fill(ls_replica *const *replicas, int count, ls_values values,
     return LS_OK;
 }
 
-static ls_status clear(ls_replica *r, void *buffer, size_t elements, const float *zeros)
+static ls_status clear(ls_replica *r, int values, const float *zeros)
 {
-    const size_t bytes = elements * r->kernels->table->real_bytes, most = LS_STATE_BLOCK;
+    const array a = array_of(r, values);
+    const size_t bytes = a.memory ? r->updated.stated * a.each : 0, most = LS_STATE_BLOCK;
     for (size_t at = 0, count; at < bytes; at += count) {
         count = bytes - at < most ? bytes - at : most;
-        LS_TRY(ls_queue_write(r->queue, (char *)buffer + at, zeros, count));
+        LS_TRY(ls_queue_write(r->queue, (char *)a.memory + at, zeros, count));
     }
     return LS_OK;
 }
@@ -233,11 +228,10 @@ static ls_status clear(ls_replica *r, void *buffer, size_t elements, const float
 static ls_status clear_all(ls_replica *r, const float *zeros)
 {
     for (int a = LS_SLOT_0; a <= LS_SLOT_1 && !r->job->resumed; a++)
-        if (r->updated.state[a])
-            LS_TRY(clear(r, r->updated.state[a], r->updated.stated, zeros));
-    for (int i = 0; i < LS_OWNED_MOST && r->updated.own[i]; i++)
+        LS_TRY(clear(r, a, zeros));
+    for (int i = 0; i < r->updated.own_count; i++)
         if (r->updated.owns[i].begins == LS_OWNED_ZEROS)
-            LS_TRY(clear(r, r->updated.own[i], r->elements, zeros));
+            LS_TRY(clear(r, LS_ARRAYS + i, zeros));
     return r->wire_error ? ls_queue_write(r->queue, r->wire_error, &(float){0}, sizeof(float))
                          : LS_OK;
 }

@@ -63,12 +63,9 @@ int ls_replicated_before(const ls_job *job, int d, int batch_kind, int exchange)
 {
     const ls_slice_options slice = ls_replicated_slice(job, d, batch_kind);
     int pieces = 0;
-    for (int e = 0; e < exchange; e++) {
-        int64_t piece, last;
-        const int64_t all = ls_slice_find_pieces(job, &slice, e, &piece, &last);
-        for (; piece < last; piece++)
-            pieces += ls_slice_share(slice.batch, piece, all) > 0;
-    }
+    for (int e = 0; e < exchange; e++)
+        for (ls_slice_dealt dealt = ls_slice_deal(job, &slice, e); dealt.first < dealt.last;)
+            pieces += ls_slice_share(slice.batch, dealt.first++, dealt.all) > 0;
     return pieces;
 }
 

@@ -14,20 +14,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-int64_t ls_slice_find_pieces(const ls_job *job, const ls_slice_options *o, int exchange,
-                             int64_t *first, int64_t *last)
+ls_slice_dealt ls_slice_deal(const ls_job *job, const ls_slice_options *o, int exchange)
 {
     const int64_t count = (int64_t)o->count * ls_slice_exchanges(job);
     const int64_t all = ls_slice_pieces(job, o->batch, o->count, o->pieces);
     const int64_t number = ls_slice_number(job, o->number, exchange);
-    *first = ls_slice_begin(all, number, count);
-    *last = ls_slice_begin(all, number + 1, count);
-    return all;
+    return (ls_slice_dealt){all, ls_slice_begin(all, number, count),
+                            ls_slice_begin(all, number + 1, count)};
 }
 
 static int64_t piece_begin(const ls_slice *s, int64_t piece)
 {
-    return ls_slice_begin(s->options.batch, piece, s->pieces);
+    return ls_slice_begin(s->options.batch, piece, s->order.dealt.all);
 }
 
 int64_t ls_slice_piece_rows(const ls_slice *s, int64_t piece)
@@ -37,14 +35,12 @@ int64_t ls_slice_piece_rows(const ls_slice *s, int64_t piece)
 
 int64_t ls_slice_rows(const ls_job *job, const ls_slice_options *o)
 {
-    int64_t most = 0, piece, last;
-    for (int e = 0; e < ls_slice_exchanges(job); e++) {
-        const int64_t all = ls_slice_find_pieces(job, o, e, &piece, &last);
-        for (; piece < last; piece++) {
-            const int64_t rows = ls_slice_share(o->batch, piece, all);
+    int64_t most = 0;
+    for (int e = 0; e < ls_slice_exchanges(job); e++)
+        for (ls_slice_dealt d = ls_slice_deal(job, o, e); d.first < d.last; d.first++) {
+            const int64_t rows = ls_slice_share(o->batch, d.first, d.all);
             most = rows > most ? rows : most;
         }
-    }
     return most;
 }
 
@@ -283,7 +279,7 @@ static ls_status build_sums(ls_slice *s, ls_slice_exchange *x)
 static ls_status build_exchange(ls_slice *s, ls_slice_exchange *x, int64_t rows)
 {
     const ls_replica *r = s->options.replica;
-    ls_slice_find_pieces(r->job, &s->options, x->exchange, &s->order.first, &s->order.last);
+    s->order.dealt = ls_slice_deal(r->job, &s->options, x->exchange);
     s->piece = s->piece_count;
     s->building = x->number;
     LS_TRY(ls_slice_list(s));
@@ -350,8 +346,7 @@ ls_status ls_slice_open(const ls_slice_options *options, ls_slice **out)
     LS_TRY(ls_allocate("slice", &slice, 1, sizeof *slice));
     slice->options = *options;
     slice->chained = !ls_job_shards(options->replica->job, options->batch) && !options->unsummed;
-    slice->pieces = ls_slice_find_pieces(options->replica->job, options, 0, &slice->order.first,
-                                         &slice->order.last);
+    slice->order.dealt = ls_slice_deal(options->replica->job, options, 0);
     if (options->memory_of) { /* levels of the stack are shared, too */
         slice->level_count = options->memory_of->level_count;
         memcpy(slice->gradients, options->memory_of->gradients, sizeof slice->gradients);

@@ -131,11 +131,14 @@ bool ls_slice_has_exchange(const ls_job *job, int64_t batch, int count, int exch
 void *ls_slice_gradients(const ls_slice *slice, size_t index);
 double *ls_slice_loss(const ls_slice *slice, size_t index);
 
-/** Returns the number of pieces of the whole batch; an exchange of a slice with the given options
- * has
- * [*first, *last) of them. Reads batch, number, count and pieces. */
-int64_t ls_slice_find_pieces(const ls_job *job, const ls_slice_options *options, int exchange,
-                             int64_t *first, int64_t *last);
+/** Pieces [first, last) of the `all` of a batch. */
+typedef struct ls_slice_dealt {
+    int64_t all, first, last;
+} ls_slice_dealt;
+
+/** The pieces of an exchange of a slice with the given options. Reads batch, number, count and
+ * pieces. */
+ls_slice_dealt ls_slice_deal(const ls_job *job, const ls_slice_options *options, int exchange);
 
 /** Rows of the largest piece of a slice with the given options; 0 if it is empty. Reads batch,
  * number, count and pieces. */

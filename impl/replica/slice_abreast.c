@@ -14,15 +14,15 @@ static int64_t rows_of(const ls_slice *s, int piece, int64_t largest)
 {
     const ls_job *job = s->options.replica->job;
     const int64_t batches[] = {s->options.batch, job->batch, ls_job_tail(job)};
-    int64_t most = 0, at, last;
+    int64_t most = 0;
     if (!s->chained || ls_job_pieces(job) == 1 || ls_slice_exchanges(job) > 1)
         return largest;
     for (size_t b = 0; b < sizeof batches / sizeof *batches; b++) {
         ls_slice_options of = s->options;
         of.batch = batches[b];
-        const int64_t all = ls_slice_find_pieces(job, &of, 0, &at, &last);
-        for (int left = piece; at < last && left >= 0; at++) {
-            const int64_t rows = ls_slice_share(of.batch, at, all);
+        ls_slice_dealt dealt = ls_slice_deal(job, &of, 0);
+        for (int left = piece; dealt.first < dealt.last && left >= 0; dealt.first++) {
+            const int64_t rows = ls_slice_share(of.batch, dealt.first, dealt.all);
             left -= rows > 0;
             most = left < 0 && rows > most ? rows : most;
         }
@@ -68,12 +68,12 @@ ls_status ls_slice_open_abreast(ls_slice *s, int64_t rows)
 int ls_slice_first_slot(const ls_slice *s, int chunk)
 {
     const ls_job *job = s->options.replica->job;
-    int64_t most = 1, first, last;
+    int64_t most = 1;
     if (!ls_slice_abreast(s))
         return 0;
     for (int e = 0; e < ls_slice_exchanges(job); e++) {
-        ls_slice_find_pieces(job, &s->options, e, &first, &last);
-        most = last - first > most ? last - first : most;
+        const ls_slice_dealt dealt = ls_slice_deal(job, &s->options, e);
+        most = dealt.last - dealt.first > most ? dealt.last - dealt.first : most;
     }
     const int flying = s->options.slots ? s->options.slots[chunk] / (int)most : 1;
     return s->building % ls_parts_of(flying) * (int)most;

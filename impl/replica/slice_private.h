@@ -36,7 +36,7 @@ typedef struct ls_slice_item {
 
 /* The order of an exchange's work. */
 typedef struct ls_slice_order {
-    int64_t first, last;  /* pieces [first, last) of the batch */
+    ls_slice_dealt dealt; /* pieces of the batch */
     ls_slice_item *items; /* [count] pieces without samples are left out */
     size_t count;
     size_t sums;                /* that it leaves; sum k is on level k of the stack */
@@ -46,7 +46,6 @@ typedef struct ls_slice_order {
 struct ls_slice {
     ls_slice_options options;
     bool chained;                     /* pieces' gradients are added one after the other */
-    int64_t pieces;                   /* of the whole batch: S', or n x m */
     ls_slice_order order;             /* of the exchange that is built */
     int piece;                        /* the first of its pieces in `work` */
     int building;                     /* number of that exchange among exchanges with samples */

@@ -65,9 +65,10 @@ int64_t ls_slice_samples(const ls_job *job, int64_t batch, int d, int count, int
 {
     const ls_slice_options of = {
         .batch = batch, .number = d, .count = count, .pieces = ls_slice_exchanges(job)};
-    int64_t first, last;
-    const int64_t all = ls_slice_find_pieces(job, &of, exchange, &first, &last);
-    return batch ? ls_slice_begin(batch, last, all) - ls_slice_begin(batch, first, all) : 0;
+    const ls_slice_dealt dealt = ls_slice_deal(job, &of, exchange);
+    return batch ? ls_slice_begin(batch, dealt.last, dealt.all) -
+                       ls_slice_begin(batch, dealt.first, dealt.all)
+                 : 0;
 }
 
 bool ls_slice_has_exchange(const ls_job *job, int64_t batch, int count, int exchange)
@@ -96,7 +97,7 @@ ls_status ls_slice_list(ls_slice *s)
     ls_addition added[LS_SUBTREES];
     int pieces = 0;
     s->order.count = s->order.sums = 0;
-    for (int64_t of = s->order.first; of < s->order.last; of++) {
+    for (int64_t of = s->order.dealt.first; of < s->order.dealt.last; of++) {
         size_t count = 0;
         if (!ls_slice_piece_rows(s, of)) /* of a smaller batch */
             continue;

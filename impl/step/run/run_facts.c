@@ -39,18 +39,10 @@ static ls_status gather_replica(ls_run *run, int index, ls_range block, float *o
     return ls_resources_gather(&me->resources, places, LS_VALUES, block, out);
 }
 
-static ls_status gather_device(ls_run *run, int index, ls_range block, float *out)
+static ls_status gather_device(ls_run *run, int index, bool copies, ls_range block, float *out)
 {
-    const ls_step_run *me = ls_step_run_of(run);
-    const ls_range one = {(size_t)(ls_step_plan_first_local(&me->plan) + index), 1};
-    return ls_resources_gather(&me->resources, one, LS_VALUES, block, out);
-}
-
-static ls_status copies(ls_run *run, int index, ls_range block, float *out)
-{
-    const ls_step_run *me = ls_step_run_of(run);
-    const int member = ls_step_plan_first_local(&me->plan) + index;
-    return ls_replica_copies(me->resources.members[member].replica, block, out);
+    ls_replica *r = replica_of(run, ls_step_plan_first_local(&ls_step_run_of(run)->plan) + index);
+    return copies ? ls_replica_copies(r, block, out) : ls_replica_gather(r, LS_VALUES, block, out);
 }
 
 static ls_status records_replica(ls_run *run, int index, uint64_t first, uint64_t count,
@@ -273,7 +265,6 @@ const ls_run_functions ls_run_of_steps = {
     .state = state,
     .gather_replica = gather_replica,
     .gather_device = gather_device,
-    .copies = copies,
     .records_replica = records_replica,
     .describe_replica = describe_replica,
     .evaluate = ls_steps_evaluate,

@@ -161,8 +161,8 @@ ls_span ls_own(ls_step *s, int member, int i, ls_range range)
                     "was called for a buffer that the strategy does not have; declare the buffer "
                     "in the strategy's .owns") &&
         r)
-        span.memory =
-            (char *)r->updated.own[i] + ((char *)span.memory - (char *)ls_replica_trained(r));
+        span.memory = (char *)r->updated.state[LS_ARRAYS + i] +
+                      ((char *)span.memory - (char *)ls_replica_trained(r));
     return span;
 }
 

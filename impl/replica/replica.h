@@ -62,10 +62,10 @@ typedef struct ls_replica_updated {
     size_t owned;     /**< elements [0, owned) are this replica's */
     ls_shares shares; /**< if set, it updates only its share of each bucket */
     size_t stated;    /**< elements that it updates: owned, or its shares' */
-    /** Real [stated]: what it alone has of each array, then the strategy's own buffers; or NULL. */
+    /** real [stated]: its part of each array, then the strategy's buffers; or NULL */
     void *state[LS_ARRAYS + LS_OWNED_MOST];
-    const ls_own_buffer *owns; /**< the strategy's own buffers; NULL if it has none */
-    int own_count;             /**< of these: the job's number of them */
+    const ls_own_buffer *owns; /**< the strategy's own buffers; NULL means none */
+    int own_count;             /**< how many of these the job uses */
 } ls_replica_updated;
 
 /** Where a replica with shares has whole buckets. */

@@ -316,7 +316,7 @@ static ls_status build(ls_slice *s)
             LS_TRY(ls_slice_need_net(s, 0, rows, c, slot, &net));
     LS_TRY(ls_allocate("slice", &s->exchanges, (size_t)exchanges, sizeof *s->exchanges));
     for (int e = 0; e < exchanges; e++) {
-        ls_slice_exchange *x = &s->exchanges[s->exchange_count++];
+        ls_slice_exchange *x = &s->exchanges[e];
         *x = (ls_slice_exchange){.exchange = e, .number = number, .first = e ? s->act_count : 0};
         if (rows || ls_slice_abreast(s)) /* without samples, too, a replica passes statistics on */
             LS_TRY(build_exchange(s, x, rows));

@@ -58,7 +58,6 @@ struct ls_slice {
     ls_net **work; /* [piece_count, chunks] each piece's nets, in the order of execution */
     int piece_count;
     ls_slice_exchange *exchanges;
-    int exchange_count;
     ls_act *acts;
     size_t act_count;
     double *gathered; /* synced: all replicas' sums of statistics */

@@ -62,7 +62,7 @@ typedef struct ls_replica_updated {
     size_t owned;     /**< elements [0, owned) are this replica's */
     ls_shares shares; /**< if set, it updates only its share of each bucket */
     size_t stated;    /**< elements that it updates: owned, or its shares' */
-    /** real [stated]: its part of each array, then the strategy's buffers; or NULL */
+    /** real [stated]: its part of each array and strategy buffer; or NULL */
     void *state[LS_ARRAYS + LS_OWNED_MOST];
     const ls_own_buffer *owns; /**< the strategy's own buffers; NULL means none */
     int own_count;             /**< how many of these the job uses */

@@ -70,10 +70,10 @@ static ls_status add_deaths(const ls_case *one, const ls_job *job, int devices, 
         return ls_fail(LS_CODE_USAGE, "option", where,
                        "the case has %d ranks, numbered from 0; name one of its ranks", ranks);
     if (job->state.on[LS_MEMBER] == LS_SHARE && !job->mesh.size[LS_GROUP])
-        return ls_fail(
-            LS_CODE_USAGE, "option", option,
-            "with --strategy zero each rank alone holds a share of the optimizer's state, so no "
-            "rank can leave; use --checkpoint DIR, then --resume-from-checkpoint DIR");
+        return ls_fail(LS_CODE_USAGE, "option", option,
+                       "with --strategy zero, each share of the optimizer's state is on one rank "
+                       "only, so no rank can leave; end the run with --checkpoint DIR, then "
+                       "continue on other ranks with --resume-from-checkpoint DIR");
     if (first % out->each || each % out->each)
         return ls_fail(LS_CODE_USAGE, "option", where,
                        "a replica of %d devices is spread over several ranks, so no rank can leave "

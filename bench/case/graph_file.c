@@ -320,14 +320,12 @@ static ls_status set_need(const reading *r)
                           need->classes <= embedding->options.tokens;
         if (!fits)
             return ls_yaml_refuse(
-                r->file,
-                embedding
-                    ? "a model with an embedding must have one input of T tokens, [T], and before "
-                      "the loss a layer with V scores for each token, [T,V], where V is at most "
-                      "the embedding's `tokens:`; correct the input or the last layers"
-                    : "the layer before the loss has scores for several positions, "
-                      "but without an embedding it must have one score per class; "
-                      "put a layer such as `- dense: 10` before the loss");
+                r->file, embedding ? "with an embedding, the model's only input must be [T] "
+                                     "tokens, and the loss must take [T,V] scores, V at most the "
+                                     "embedding's `tokens:`; correct the input or the last layers"
+                                   : "the layer before the loss has scores for several positions, "
+                                     "but without an embedding it must have one score per class; "
+                                     "put a layer such as `- dense: 10` before the loss");
         need->targets = positions;
     }
     need->synthetic = need->targets ? "tokens"

@@ -21,10 +21,11 @@ static ls_status check_rank(const ls_workplace *workplace, const ls_plan_of_case
     const bool process = workplace->request->processes->size > 1;
     const bool device = fault->kind == LS_FAULT_HANG && !process && ls_plan_can_hang(plan);
     if (fault->kind != LS_FAULT_KILL && !process && !device)
-        return ls_fail(LS_CODE_USAGE, "option", where,
-                       "works only if ranks are separate processes%s; start lockstep by mpirun -n "
-                       "N, or use --inject kill=R:S",
-                       fault->kind == LS_FAULT_HANG ? ", or on several CPU devices" : "");
+        return ls_fail(
+            LS_CODE_USAGE, "option", where,
+            "needs ranks that are separate processes%s; start lockstep by mpirun -n N, or "
+            "use --inject kill=R:S",
+            fault->kind == LS_FAULT_HANG ? ", or several CPU devices" : "");
     const int ranks = device && c->ranks == 1 ? plan->all_devices : c->ranks;
     if (fault->target >= ranks)
         return ls_fail(LS_CODE_USAGE, "option", where,

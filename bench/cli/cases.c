@@ -280,7 +280,8 @@ static ls_status drop_excluded(const ls_request_parsing *parsing)
         }
         if (kept == request->case_count)
             ls_log_line(&request->log, LS_LOG_NORMAL,
-                        "exclude: %s: no case matches this condition, so it excludes nothing",
+                        "exclude: %s: no case matches this condition, so it excludes nothing; "
+                        "correct or remove it",
                         part->origin);
         request->case_count = kept;
         if (kept == 0)

@@ -194,7 +194,7 @@ static ls_status make_row(command_run *run, case_run *c, bool unfinished)
     if (facts.harness_ns > 0)
         ls_log_line(
             &run->request->log, LS_LOG_VERBOSE,
-            "measuring itself takes %.0f ns in each step (to read the clock and to store a record)",
+            "the measurement adds %.0f ns to each step (to read the clock and to store a record)",
             facts.harness_ns);
     ls_status built = ls_row_build(&facts, &row);
     if (c->plan.job.ranks.comm) /* if ranks have lost each other, rank 0's part is kept */

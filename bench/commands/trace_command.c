@@ -129,8 +129,8 @@ ls_status ls_trace_case(ls_workplace *workplace, const ls_plan_of_case *plan)
     ls_trial trial;
     if (plan->devices[0].kind == LS_DEVICE_GPU)
         return ls_fail(LS_CODE_MISSING, "trace", plan->strategy->name,
-                       "the steps of a GPU run as a CUDA graph, which does not report the times of "
-                       "its operations; use CPU devices, as --devices cpu:0");
+                       "on a GPU, each step runs as a CUDA graph, whose operations cannot be timed "
+                       "one by one; use CPU devices, as --devices cpu:0");
     ls_progress_enter(workplace->progress, 0, LS_PHASE_OPENING);
     LS_TRY(ls_world_agree(plan->job.ranks.comm, ls_trial_open(workplace, plan, &trial)));
     ls_status status = trace_trial(workplace, &trial);

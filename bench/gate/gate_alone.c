@@ -208,7 +208,7 @@ static ls_status judge_exchange(comparison *c, uint64_t step, ls_gate *gate)
         ls_gate_wrong(
             gate,
             "step %llu: the replicas' parameters differ after an exchange that should make them "
-            "equal; a strategy whose exchange leaves replicas different must set .average.differ",
+            "equal; if the strategy intends this, its C code must set .average.differ",
             (unsigned long long)step);
     return LS_OK;
 }

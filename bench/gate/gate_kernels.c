@@ -317,9 +317,9 @@ static ls_status judge(ls_workplace *workplace, const ls_plan_of_case *plan, ls_
                       "kernels compute %s",
                       k->kernels.worst, ls_gate_difference(k->kernels.max_rel, bound_of(plan), by));
     else if (!(k->precision.max_rel <= precise))
-        ls_gate_wrong(gate, "precision: %s%s differs from the gradient computed in float64 %s",
-                      k->layers ? "layer by layer, " : "the first gradient of ", k->precision.worst,
-                      ls_gate_difference(k->precision.max_rel, precise, by));
+        ls_gate_wrong(gate, "precision: %s%s differs from the same computation in float64 %s",
+                      k->layers ? "layer by layer, the " : "the first gradient of ",
+                      k->precision.worst, ls_gate_difference(k->precision.max_rel, precise, by));
     else if (k->slope != 0 && !is_its_slope(k))
         ls_gate_wrong(
             gate,

@@ -372,9 +372,10 @@ static ls_status records(ls_run *run, uint64_t first, uint64_t count, ls_step_re
 {
     const replay *me = (const replay *)run;
     if (count != 1 || first + 1 != me->at)
-        return ls_fail(LS_CODE_USAGE, "replay", "records",
-                       "the records of this step are no longer available, since only the latest "
-                       "step's records are kept; read the records after each step");
+        return ls_fail(
+            LS_CODE_USAGE, "replay", "records",
+            "only the latest step's records (who exchanged with whom) are kept, so the records of "
+            "this step are deleted; the C code must read them before the next step");
     *out = me->latest;
     *mark_ns = 0;
     return LS_OK;

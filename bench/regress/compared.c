@@ -98,10 +98,9 @@ ls_status ls_regress_judge(const ls_regress_task *task, ls_regress *regress)
     LS_TRY(ls_regress_do(regress, "make", NULL, NULL));
     LS_TRY(ls_results_ask(regress->results, "SELECT count(*) FROM cases", &count));
     if (count == 0)
-        return ls_fail(
-            LS_CODE_MISSING, "regress", task->side[LS_NEW],
-            "there is no case to compare, since no row %s; change the options of the case",
-            task->where.narrows ? "matches --where" : "has a case");
+        return ls_fail(LS_CODE_MISSING, "regress", task->side[LS_NEW],
+                       "nothing can be compared, since no row %s; give other options for the case",
+                       task->where.narrows ? "matches --where" : "describes a measured case");
     LS_TRY(ls_regress_judge_each(task, regress, "SELECT kase FROM cases"));
     LS_TRY(ls_regress_do(regress, "unknown", facts, found));
     if (json_unpack(found, "[{s:s}]", "key", &key) == 0) /* it would always pass */

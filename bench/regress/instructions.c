@@ -66,8 +66,8 @@ ls_status ls_regress_instructions(const ls_regress_task *task, json_t **out)
     char why[512] = "";
     if (!is_countable(task))
         snprintf(why, sizeof why,
-                 "not counted: remove --steps, --warmup, --epochs and --plan, so that two numbers "
-                 "of steps can be compared");
+                 "not counted: the program must run with two different numbers of steps, which "
+                 "lockstep chooses; remove --steps, --warmup, --epochs and --plan");
     for (int side = 0; side < LS_SIDES && !*why; side++) {
         double few = 0, many = 0;
         ls_status status = count_once(task, side, FEW_STEPS, &few, why, sizeof why);

@@ -101,6 +101,6 @@ refused() { # refused WORD OPTIONS...
 refused 'the case has 2 devices' --strategy mirrored --devices 2 --inject hang=2:3
 refused 'the case has 2 ranks' --strategy mirrored --ranks 2 --devices 2 --inject hang=2:3
 refused 'several CPU devices' --inject hang=0:3
-refused 'works only if ranks are separate processes; ' --strategy mirrored --ranks 2 --inject stop=1:3
+refused 'needs ranks that are separate processes; ' --strategy mirrored --ranks 2 --inject stop=1:3
 refused '--timeout: applies to no case' --timeout 3s
 finish

@@ -77,7 +77,7 @@ limit=2s compare base near
 verdict 4 "cannot tell"
 compare base slow --where strategy=single
 expect "nothing fits --where: status 3" [ "$code" -eq 3 ]
-expect "nothing fits --where: a line" one_line 'there is no case to compare'
+expect "nothing fits --where: a line" one_line 'nothing can be compared, since no row matches --where'
 
 # ---- Worse besides ----------------------------------------------------------------------------
 

@@ -79,8 +79,8 @@ static ls_status note(const ls_elastic_phase *from, const ls_elastic_phase *to, 
     if (all == formula)
         return LS_OK;
     return ls_fail(LS_CODE_CHECK, NULL, NULL,
-                   "step %llu: before this step, moving the training state to other devices took "
-                   "%llu bytes, but the formula says %llu",
+                   "step %llu: before this step, moving the training state to other devices sent "
+                   "%llu bytes, but lockstep's formula says %llu",
                    (unsigned long long)to->first, (unsigned long long)all,
                    (unsigned long long)formula);
 }

@@ -379,9 +379,9 @@ ls_status ls_check_bf16_product(const ls_bf16_product_args *a, ls_work *work)
     work->flops += 2.0 * (double)a->m * (double)a->n * (double)a->k;
     if (a->transpose_a) {
         if (a->bias || a->relu || a->mask)
-            return ls_fail(
-                LS_CODE_USAGE, work->op, "transpose_a",
-                "a product for a gradient of weights takes neither bias nor ReLU; remove both");
+            return ls_fail(LS_CODE_USAGE, work->op, "transpose_a",
+                           "a product with transpose_a (for a gradient of weights) takes neither "
+                           "bias nor ReLU; remove both");
         return CHECK_TENSORS(OF_TYPE(a, a->k, a->m, 0), OF_TYPE(b, a->k, a->n, 0),
                              WRITE(c, a->m, a->n));
     }
@@ -437,14 +437,14 @@ ls_status ls_check_finish_step(const ls_finish_step_args *a, ls_work *work)
     const int64_t capacity = (int64_t)a->capacity, more = (int64_t)a->more;
     if (capacity < 1 || more < 0 || more == INT64_MAX)
         return ls_fail(LS_CODE_USAGE, work->op, "capacity",
-                       "%" PRIu64 " records with room for %" PRIu64
-                       " more losses each are not possible; give at least 1 record, and numbers "
+                       "%" PRIu64 " records, each with %" PRIu64
+                       " additional losses, are not possible; give at least 1 record, and numbers "
                        "that fit in memory",
                        a->capacity, a->more);
     if (more && (!a->loss || !a->more_losses))
         return ls_fail(LS_CODE_USAGE, work->op, "more_losses",
-                       "more losses are to be recorded, but the pointer to the losses or to their "
-                       "ring buffer is NULL; give memory for both");
+                       "additional losses are to be recorded, but the pointer to the losses or to "
+                       "their ring buffer is NULL; give memory for both");
     LS_TRY(CHECK_TENSORS(OF_TYPE(state, 1, 1, WRITTEN), OF_TYPE(records, capacity, 1, WRITTEN),
                          OF_TYPE(loss, 1 + more, 1, OPTIONAL),
                          OF_TYPE(more_losses, capacity, more, OPTIONAL | WRITTEN)));

@@ -76,12 +76,12 @@ ls_status ls_check_gather_crops(const ls_gather_crops_args *a, ls_work *work)
     work->flops += 5.0 * (double)a->rows * (double)out;
     if (a->channels < 1 || a->pad < 0 || a->pad > a->in_side || a->out_side < 1 ||
         a->out_side > a->in_side + 2 * a->pad || a->in_side > 1 << 12)
-        return ls_fail(
-            LS_CODE_USAGE, work->op, "out_side",
-            "a crop with sides of %" PRId64 " pixels does not fit an image with sides of %" PRId64
-            " and a border of %" PRId64
-            "; give at least 1, and at most the image with its border (image sides: at most %d)",
-            a->out_side, a->in_side, a->pad, 1 << 12);
+        return ls_fail(LS_CODE_USAGE, work->op, "out_side",
+                       "a crop with sides of %" PRId64
+                       " pixels does not fit an image with sides of %" PRId64
+                       " and a border of %" PRId64
+                       " pixels; give 1 or more that fit (sides of images: at most %d pixels)",
+                       a->out_side, a->in_side, a->pad, 1 << 12);
     return LS_OK;
 }
 

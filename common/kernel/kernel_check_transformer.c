@@ -21,8 +21,8 @@ static ls_status check_slice(const ls_work *work, int64_t first, int64_t count, 
         return LS_OK;
     return ls_fail(LS_CODE_USAGE, work->op, "first",
                    "the slice begins at element %" PRId64 " and has %" PRId64
-                   " elements, which are not within the %" PRId64
-                   " elements of the whole; give a slice that is",
+                   " elements, but there are only %" PRId64
+                   " elements in all; give a slice of these elements",
                    first, count, all);
 }
 

@@ -246,8 +246,8 @@ ls_status ls_net_open(const ls_net_options *options, ls_net **out)
     if (options->rows < 0 || !options->divisor ||
         (options->memory_of && options->memory_of->options.rows < options->rows))
         return ls_fail(LS_CODE_USAGE, "net", "rows",
-                       "give 0 rows or more; a net that uses another net's memory has at most that "
-                       "net's rows");
+                       "the number of rows is below 0, or above the number of rows of the net "
+                       "whose memory this net uses; give a number within these limits");
     ls_net *net;
     LS_TRY(ls_allocate("net", &net, 1, sizeof *net));
     net->options = *options;

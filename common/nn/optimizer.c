@@ -105,7 +105,7 @@ static ls_status parse_value(const char *item, bool first, unsigned *seen, ls_op
         return LS_OK;
     }
     return ls_fail(LS_CODE_USAGE, "optimizer", *item ? item : "(empty)",
-                   "this is not a value of the optimizer %s; %s%s", out->rule->name,
+                   "the optimizer %s has no such setting; %s%s", out->rule->name,
                    *names ? "give name=value, where name is one of "
                           : "give the optimizer's name alone",
                    names);

@@ -39,7 +39,9 @@ static ls_status use(ls_device *device, size_t reserved[POINTS])
     const ls_code code = ls_status_code(status);
     ls_status_free(status);
     LS_TRY(print(device, "at the end", &reserved[AGAIN]));
-    return code ? ls_fail(code, "device", NULL, "half of its memory could not be allocated")
+    return code ? ls_fail(code, "device", NULL,
+                          "this memory policy does not allow half of the device's memory; use "
+                          "another policy")
                 : LS_OK;
 }
 

@@ -25,8 +25,8 @@ static ls_status check_wire(const ls_outline *o)
     if (strcmp(o->comm, "nccl") == 0)
         return ls_fail(
             LS_CODE_USAGE, "option", "--comm",
-            "'nccl' would add gradients in 16 bits, but --gradient-wire bf16 only "
-            "sends 16 bits, and adds in float32; use --comm auto, or --gradient-wire float32");
+            "'nccl' would add gradients in 16 bits, but --gradient-wire bf16 sends them in 16 bits "
+            "and adds them in float32; use --comm auto, or --gradient-wire float32");
     if (strcmp(o->allreduce, "auto") != 0 && strcmp(o->allreduce, "owners") != 0)
         return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
                        "'%s' would round some elements more than once, but --gradient-wire bf16 "
@@ -61,9 +61,10 @@ static ls_status check_ranks(const ls_outline *o)
     const bool library = strcmp(o->allreduce, "library") == 0;
     if (strcmp(o->comm, "nccl") == 0 &&
         (o->job->exact.on || !(library || strcmp(o->allreduce, "auto") == 0)))
-        return ls_fail(LS_CODE_USAGE, "option", "--comm",
-                       "'nccl' sums in an unknown order, but these options require a known order; "
-                       "use --comm auto, or --reduce fast with --allreduce library (or auto)");
+        return ls_fail(
+            LS_CODE_USAGE, "option", "--comm",
+            "'nccl' sums in an unknown order, but the chosen --reduce or --allreduce requires a "
+            "known order; use --comm auto, or --reduce fast with --allreduce library (or auto)");
     if (strcmp(o->comm, "nccl") == 0)
         return LS_OK;
     if (mpi && o->hosts > 1 && strcmp(o->allreduce, "direct") == 0)

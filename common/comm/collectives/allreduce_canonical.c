@@ -202,8 +202,8 @@ static ls_status put_half(ls_comm *comm, ls_half half, const ls_allreduce_args *
     size_t expected = find_trees(a->of, comm->rank, comm->size, a->shards, nodes);
     if (a->sum_count != expected)
         return ls_fail(LS_CODE_USAGE, "all-reduce", "canonical",
-                       "rank %d gives %zu partial sums, but its part of the batch has %zu complete "
-                       "subtrees of the sum; give one partial sum for each",
+                       "rank %d gives %zu partial sums, but its part of the batch must be added in "
+                       "%zu separate groups; give one partial sum for each group",
                        comm->rank, a->sum_count, expected);
     if (comm->size == 1)
         return LS_OK;

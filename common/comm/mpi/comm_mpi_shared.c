@@ -122,7 +122,7 @@ static struct mpi_board *map_board(const mpi_group *group, int process, const mp
     if (!board || board->token == offer->token)
         return board;
     munmap(board, board_bytes(offer->members)); /* another process has this number here */
-    snprintf(why, 128, "/proc/%d is another process", peer_of(group, process)->pid);
+    snprintf(why, 128, "/proc/%d is not the process of that rank", peer_of(group, process)->pid);
     return NULL;
 }
 

@@ -60,9 +60,9 @@ ls_status ls_graph_split_check_sequence(const ls_graph *g, int64_t splits)
     ls_split_vocabulary v;
     if (!ls_split_find_vocabulary(g, &v))
         return ls_fail(LS_CODE_USAGE, "option", "--tensor-parallel-sequence",
-                       "requires an embedding that shares its weight with the last dense layer "
-                       "only; this dense layer has no bias, and softmax_cross_entropy follows it; "
-                       "remove --tensor-parallel-sequence, or use --model gpt");
+                       "requires an embedding that shares its weight only with the last dense "
+                       "layer, which must have no bias and precede softmax_cross_entropy; remove "
+                       "--tensor-parallel-sequence, or use --model gpt");
     LS_TRY(check_blocks(g, &v));
     const int64_t T = g->nodes[v.embedding].shape.size[0];
     if (T < splits)

@@ -27,8 +27,8 @@ ls_status ls_layer_windows(const char *layer, const ls_shape *image, const ls_la
         like->width > LONGEST || like->stride > LONGEST)
         return ls_fail(LS_CODE_USAGE, "graph", layer,
                        "this layer needs a window of 1 to %d pixels in height and in width, and a "
-                       "stride of at most as many; correct `window:` or `stride:`",
-                       LONGEST);
+                       "stride of at most %d; correct `window:` or `stride:`",
+                       LONGEST, LONGEST);
     const int64_t stride = like->stride ? like->stride : 1;
     ls_window w = {.in_height = image->size[0],
                    .in_width = image->size[1],

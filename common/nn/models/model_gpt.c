@@ -40,8 +40,9 @@ static ls_status parse_sizes(const char *text, gpt_sizes *out)
     }
     if (text)
         return ls_fail(LS_CODE_USAGE, "model", "gpt",
-                       "'%s' is not blocks-heads-width[-positions[-tokens]], whole numbers from 1 "
-                       "to %lld, %lld, %lld, %lld and %lld; for example gpt:4-4-128-128-256",
+                       "'%s' is not blocks-heads-width[-positions[-tokens]]; give whole numbers "
+                       "above 0, at most %lld, %lld, %lld, %lld and %lld in this order, for "
+                       "example gpt:4-4-128-128-256",
                        text, (long long)most[0], (long long)most[1], (long long)most[2],
                        (long long)most[3], (long long)most[4]);
     if (size[2] % size[1])

@@ -158,8 +158,8 @@ static ls_status check_driver(const ordering *o, int component)
         return LS_OK;
     return ls_fail(
         LS_CODE_USAGE, "step", o->program->tasks[last - 1].verb,
-        "the step of an epoch's smaller last batch ends with this task, on another queue than the "
-        "step of a full batch; let the strategy's build end both steps with the same operation");
+        "this task ends the step of an epoch's smaller last batch, but a full batch's step ends on "
+        "another queue; let the strategy's build end both steps with the same operation");
 }
 
 static ls_status order_step(ordering *o)

@@ -121,7 +121,7 @@ static ls_status enqueue_together(ls_step_run *run, const ls_step_program *p, co
     ls_comm_list lists[LS_JOB_REPLICAS + 1];
     if (size < 1 || size > LS_JOB_REPLICAS + 1)
         return ls_fail(LS_CODE_USAGE, "step", first->verb,
-                       "%d ranks are too many for one exchange, which can have at most %d; use "
+                       "%d devices are too many for one exchange, which can have at most %d; use "
                        "fewer --devices",
                        size, LS_JOB_REPLICAS + 1);
     for (int r = 0; r < size; r++) {

@@ -279,7 +279,7 @@ static void both_batches_end_on_one_lane(void **state)
     add_text(&t, LS_FULL, "1 x w:a | ?\n0 x r:a | ?\n");
     add_text(&t, LS_TAIL, "0 x w:a | ?\n1 x r:a | ?\n");
     expect_failure(ls_step_programs_order(t.program, KINDS, &t.components), "driver",
-                   "the step of an epoch's smaller last batch ends with this task, on");
+                   "this task ends the step of an epoch's smaller last batch, but a");
     close_text(&t);
 }
 

@@ -350,10 +350,10 @@ static void test_tokens_refused(void **state)
     refused(
         "{data: text, input: [8], layers: [embedding: {units: 4, tokens: 9}, dense: {units: 10, "
         "each_position: yes}, softmax_cross_entropy]}",
-        "1:", "a model with an embedding");
+        "1:", "with an embedding, the model");
     refused("{data: text, input: [8], layers: [embedding: {units: 4, tokens: 9}, dense: 9, "
             "softmax_cross_entropy]}",
-            "1:", "a model with an embedding");
+            "1:", "with an embedding, the model");
 }
 
 static void test_files_refused(void **state)

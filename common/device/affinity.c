@@ -107,6 +107,6 @@ ls_status ls_affinity_check_openmp(void)
     if (!omp_get_proc_bind() || !omp_get_num_places())
         return LS_OK;
     return ls_fail(LS_CODE_MISSING, "OpenMP", "OMP_PROC_BIND, OMP_PLACES or GOMP_CPU_AFFINITY",
-                   "an OpenMP variable has bound this process's first thread to one place; unset "
-                   "all three variables, since lockstep binds the threads of its devices");
+                   "an OpenMP variable has bound this process's first thread to some of its cores; "
+                   "unset all three variables, since lockstep binds the threads of its devices");
 }

@@ -24,7 +24,7 @@ packages=(libc6-dev libdnnl-dev libhwloc-dev libxxhash-dev libjansson-dev libsql
 # What computes, what reads the processor, and what encodes or counts bits.
 tests=(vector_loops vector_layers winograd packed_product kernels layer_kernels residual_kernels transformer_kernels
   layers residual_layers transformer_layers variables device device_programs affinity machine machine_limits digest
-  philox order numbers safetensors slice)
+  philox order numbers safetensors slice bf16 comm_wire_loops)
 # For `verify`, which measures nothing. Models that loops compute alone, with each kind of strategy; then each other
 # model, by a step of few samples, since an emulated one takes long.
 short="--batch 8 --steps 1"
@@ -41,6 +41,8 @@ cases=("--model poly"
   "--model mlp:8-6-4-4 --strategy hybrid --devices 4 --hybrid-inner pipeline"
   "--model mlp:8-6-4 --strategy zero --devices 3"
   "--model gpt:2-2-32-16 --optimizer adamw --strategy mirrored --devices 2 --reduce exact $short"
+  "--model mlp:8-6-4 --precision bf16 --strategy mirrored --devices 2 --reduce exact"
+  "--model gpt:2-2-16-16-64 --precision bf16 --strategy zero --devices 2 --gradient-wire bf16 $short"
   "--model mlp:784-16-10 --strategy mirrored --devices 2"
   "--model cnn $short"
   "--model cnn --strategy mirrored --devices 2 --reduce exact $short"

@@ -315,7 +315,7 @@ def targets_section(out):
             "reached" if min(judged) >= least else f"MISSED: {min(judged):.2f}"
         rate, used = ([statistics.median(numbers) for numbers in zip(*rates[model, batch])]
                       if (model, batch) in rates else (None, None))
-        if "bf16" in model and rate:  # its roof is float32's
+        if "bf16" in model and rate:  # by the sheet, as others say it
             used = rate / 1e3 / bf16_peak(out) if bf16_peak(out) else None
         lines.append([model, batch, f"{own:.4g}", f"{rate / 1e3:.3g}" if rate else "", f"{used:.2f}" if used else "",
                       fastest, f"{well[fastest] / own:.2f}",

@@ -178,7 +178,7 @@ C
 sed -i '1i #include <stdlib.h>' cuda.c
 mkdir driver && gcc -shared -fPIC -o driver/libcuda.so.1 cuda.c
 made_up nvidia-smi <<'S'
-[ "$1" != -L ] || { echo "GPU 0: made up"; exit; }
+[ "$1" != -L ] || { printf 'GPU %s: made up\n' 0 1; exit; }
 [ "$1" != --query-gpu=compute_mode ] || { echo "${MODE:-Default}"; exit; }
 case "$*" in *-lms*) printf 't, 0, %s, 300.5, 0x4, 55\n' 1980 1410 && exit ;; esac
 n=0
@@ -193,6 +193,13 @@ expect "clocks are summed up" grep -q '^| 0 | 2 | 1410 to 1980 | 300.5 to 300.5 
 expect "kept open" [ "$(paste -sd , notes)" = "opened 0,opened 1,machine,closed" ]
 MODE=Exclusive_Process LOCKSTEP_WORK=$work/alone NOTES=$work/notes-alone LD_LIBRARY_PATH=$work/driver gpu --only machine "$work/alone-out"
 expect "not kept open where only one process may have it" [ "$(paste -sd , notes-alone)" = "machine" ]
+# A program that fails: so do the parts that a rehearsal leaves out.
+printf '#!/bin/sh\nexit 3\n' >broken/lockstep
+MPIRUN=true LOCKSTEP_SIZES=4KiB LOCKSTEP_WORK=$work/wrong NOTES=$work/notes-wrong LD_LIBRARY_PATH=$work/driver \
+    gpu --only gate,several "$work/wrong-out"
+expect "gate and several fail: status 1" [ "$code" -eq 1 ]
+expect "each says why" [ "$(cut -f 1,3 wrong/kept/{gate,several}.state)" = \
+    $'failed\tthe same program, and yet status 3\nfailed\tsee WRONG in several.log' ]
 
 thorough || { finish; exit 0; }
 # Packs fake packages.

@@ -409,7 +409,10 @@ END
 part_features() {
   local limit=60 abreast failed='' slow=''
   abreast=$(pick 2 4)
-  rm -rf "$out/checkpoint"
+  compgen -G "$out/checkpoint/*/manifest.json" >/dev/null || { # which `resumed` reads
+    rm -rf "$out/checkpoint"
+    again checkpoint
+  }
   # shellcheck disable=SC2046
   must checkpoint run $(sed -n 's/^resumed \(.*\) --strategy .*/\1/p' < <(features)) $(split 4) --strategy mirrored --steps 2 --warmup 0 \
     --checkpoint "$out/checkpoint" --memory growth --results none

@@ -32,6 +32,12 @@ expect "peers too, where they are not here" [ "$(grep -cE \
     '^(ok|left-out.*neither PyTorch nor JAX, with numpy, in this python3$)' kept/peers*.state)" = $'kept/peers-bf16.state:1\nkept/peers.state:1' ]
 expect "the commit is said" grep -Eqx '[0-9a-f]{12}([+][0-9a-f]{8})?|unknown' kept/sources
 expect "the summary says that it is no GPU's" grep -q "^# Rehearsal: nothing here is a GPU's, commit " all/SUMMARY.md
+# A part that was interrupted goes on with the checkpoint that it has.
+features=$LOCKSTEP_WORK/kept-rehearsal/features
+rm "$features.state" "$(grep -l '"label": *"resumed"' "$(dirname "$features")"/rows/features/*.jsonl)"
+gpu --rehearse --only features "$work/again"
+expect "features: status 0" [ "$code" -eq 0 ]
+expect "all but one case are done before" [ "$(grep -c 'done before' "$features.log")" -eq "$(($(grep -c '^+ lockstep' "$features.log") - 1))" ]
 most=8 fake=
 ! grep -q '^gpu:0 ' <<<"$("$LOCKSTEP" devices)" || most=2 fake=yes
 expect "what tells most comes first" eval 'sed -n 5,6p all/SUMMARY.md | paste -sd " " |

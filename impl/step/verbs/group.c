@@ -214,8 +214,7 @@ static void append_bucket(ls_step *s, int group, ls_half half, reduced_kind what
     const ls_buckets *buckets = &s->plan->groups[group].buckets;
     const reduced target = {what, b, buckets->items[b], buckets->extents[b]};
     const bool inside = group < ls_step_plan_sets(s->plan);
-    const bool copies =
-        what == PARAMETERS && half == LS_ALL_GATHER && ls_job_rounds(ls_step_job(s));
+    const bool copies = what == PARAMETERS && half == LS_ALL_GATHER && ls_job_rounds(job);
     ls_step_call(s, &(ls_call){.channel = LS_GROUPS + group,
                                .algorithm = copies              ? &ls_allreduce_stored
                                             : what == GRADIENTS ? ls_gradient_sum(job)

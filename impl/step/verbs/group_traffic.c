@@ -82,7 +82,7 @@ static ls_traffic bucket_traffic(const ls_step *s, int set, int b)
     }
     sum = scatter_traffic(s, set, extent);
     const ls_allreduce *gather =
-        shares && ls_job_rounds(ls_step_job(s)) ? &ls_allreduce_stored : job->exchange.allreduce;
+        shares && ls_job_rounds(job) ? &ls_allreduce_stored : job->exchange.allreduce;
     ls_traffic_add(&sum, gather->half_formula(LS_ALL_GATHER, ranks, extent, 0),
                    count_gathers(s, set, b));
     return sum;

@@ -145,8 +145,8 @@ static ls_status strike(const ls_trial *trial)
         char rank[32];
         snprintf(rank, sizeof rank, "%d", fault->target);
         return ls_fail(LS_CODE_MISSING, "rank", rank,
-                       "--inject killed it before step %lld; with --on-failure shrink, mirrored "
-                       "and hybrid continue without it",
+                       "--inject killed this rank before step %lld; to continue without the rank, "
+                       "use --on-failure shrink with --strategy mirrored or hybrid",
                        (long long)fault->step);
     }
     ls_fault_perform(fault->kind);

@@ -97,6 +97,14 @@ void ls_case_settle(ls_case *one)
         ls_declared_clear(&one->own, of_pieces);
     if (strcmp(one->lr_schedule, "constant") == 0 && !(family && family->rate_epochs))
         memset(one->lr_schedule, 0, sizeof one->lr_schedule); /* the model's own */
+    if (!family)
+        return;
+    if (strcmp(one->optimizer, family->default_optimizer) == 0)
+        memset(one->optimizer, 0, sizeof one->optimizer);
+    if (strcmp(one->data, family->default_data) == 0)
+        memset(one->data, 0, sizeof one->data);
+    if (one->learning_rate == family->default_rate)
+        one->learning_rate = 0;
 }
 
 bool ls_case_lr_decays(const ls_case *one)

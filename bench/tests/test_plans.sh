@@ -127,10 +127,12 @@ P
 lockstep run --plan apart.yaml --format jsonl
 rows "a plan's single is the baseline of its other cases" "len(rows) == 2 and rows[1]['time']['speedup'] > 0"
 
-printf 'model: poly\nlr-schedule: [constant, linear]\nexclude: [{lr-schedule: constant}, {seed: 9}]\n' >none.yaml
+printf 'model: poly\nlr: [0.1, 0.2]\nlr-schedule: [constant, linear]\nexclude: [{lr-schedule: constant}, {seed: 9},
+    {optimizer: adam, data: synthetic, lr: 0.1}]\n' >none.yaml
 lockstep run --plan none.yaml --dry-run --format jsonl
-expect "only an exclusion of nothing is said" [ "$(grep -o 'none.yaml:.*: no case matches this' err)" = 'none.yaml:3:36: no case matches this' ]
-rows "the model's own schedule is excluded by its name" "[r['case']['lr_schedule'] for r in rows] == ['linear']"
+expect "only an exclusion of nothing is said" [ "$(grep -o 'none.yaml:.*: no case matches this' err)" = 'none.yaml:4:36: no case matches this' ]
+rows "the model's own values are excluded by their names" \
+    "[(r['case']['lr_schedule'], r['case']['lr']) for r in rows] == [('linear', 0.2)]"
 
 lockstep run --model poly --strategy all --devices 2 --steps 2 --dry-run --format jsonl
 rows "--strategy all" "{'independent', 'towers', 'mirrored', 'ps', 'local-sgd'} <=

@@ -115,7 +115,7 @@ ls_status ls_replica_gather(ls_replica *r, ls_values values, ls_range block, flo
     if (values == LS_AVERAGES && !r->updated.state[LS_AVERAGES])
         values = LS_VALUES;
     if (r->updated.state[values] || values != LS_VALUES)
-        return move(r, array_of(r, values), &t);
+        return move(r, array_of(r, (int)values), &t);
     return ls_replica_parameter_bytes(r) == sizeof *out
                ? move_range(r, parameters_of(r), 0, (ls_range){0, r->updated.owned}, &t)
                : LS_OK;
@@ -184,7 +184,7 @@ ls_status ls_replica_put(ls_replica *r, ls_range block, const float *values)
 static ls_status put(ls_replica *r, ls_values values, transfer *t)
 {
     if (values != LS_VALUES)
-        return move(r, array_of(r, values), t);
+        return move(r, array_of(r, (int)values), t);
     LS_TRY(put_values(r, t));
     if (!r->job->resumed)
         LS_TRY(move(r, array_of(r, LS_AVERAGES), t));
@@ -215,7 +215,7 @@ static ls_status fill(ls_replica *const *replicas, int count, ls_values values,
 
 static ls_status clear(ls_replica *r, int values, const float *zeros)
 {
-    const array a = array_of(r, values);
+    const array a = array_of(r, (int)values);
     const size_t bytes = a.memory ? r->updated.stated * a.each : 0, most = LS_STATE_BLOCK;
     for (size_t at = 0, count; at < bytes; at += count) {
         count = bytes - at < most ? bytes - at : most;

@@ -10,7 +10,11 @@
 # Compare with it: for i in 1 2 3; do lockstep run --plan bench/plans/ci.yaml --format jsonl; done >new.jsonl
 #                  lockstep regress results/baselines/CLASS.jsonl new.jsonl
 set -euo pipefail
-[ $# -ge 1 ] && [ -n "$1" ] || { echo "usage: ci/renew-baseline.sh REASON [CLASS]" >&2; exit 2; }
+if [ $# -lt 1 ] || [ -z "$1" ]; then
+  echo "usage: ci/renew-baseline.sh REASON [CLASS]: REASON is one quoted text that says why the baseline changes;" \
+    "CLASS names the kind of machine (default: processor and cores)" >&2
+  exit 2
+fi
 cd "$(dirname "$0")/.."
 program=${LOCKSTEP:-build/lockstep}
 mkdir -p results/baselines

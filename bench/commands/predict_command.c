@@ -417,10 +417,11 @@ ls_status ls_command_predict(ls_request *request, int *exit_status)
     for (size_t i = 0; i < p.left_count && !refused; i++)
         ls_log_line(&request->log, LS_LOG_NORMAL, "left out: %s", ls_status_text(p.left_out[i]));
     if (!refused && p.measured.others)
-        ls_log_line(&request->log, LS_LOG_NORMAL,
-                    "%zu measured rows are not compared, since they were measured in several "
-                    "processes, or on several devices without --link",
-                    p.measured.others);
+        ls_log_line(
+            &request->log, LS_LOG_NORMAL,
+            "%zu measured rows are not compared with predictions; only rows of one process can "
+            "be, measured on one device, or on several with --link",
+            p.measured.others);
     if (!refused)
         lost = request->prediction.calibrate ? calibrate(&p) : predict_all(&p);
     if (p.writer) {

@@ -116,10 +116,11 @@ static void take_turns(command_run *run, size_t first, size_t end)
         /* a case that was running when a device was lost is given up */
         const bool done = c->trial.timed.done == (uint64_t)c->plan.timed;
         if (*run->over && c->trained && !c->error && !done)
-            c->error = ls_fail(LS_CODE_MISSING, "run", "not finished",
-                               "this case needs a device that failed in another case: %s; start "
-                               "lockstep run again for this case",
-                               run->over);
+            c->error =
+                ls_fail(LS_CODE_MISSING, "run", "not finished",
+                        "a device of this case failed earlier in this process (%s), so start "
+                        "lockstep run again for this case",
+                        run->over);
         if (c->trained || (passed && !*run->over)) /* the latter: interrupted before it trained */
             ls_run_end(run, c);
     }

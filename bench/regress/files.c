@@ -53,10 +53,12 @@ static ls_status read_side(const ls_regress_task *task, int side, ls_regress *re
     LS_TRY(check_class(task, regress, side, side));
     LS_TRY(ls_results_ask(regress->results, "SELECT count(*) FROM fresh", &any));
     return any ? LS_OK
-               : ls_fail(LS_CODE_MISSING, "regress", task->side[side],
-                         "this file has no row of a case%s; lockstep run --format jsonl > FILE "
-                         "makes such a file",
-                         task->where.narrows ? " that matches --where" : "");
+               : ls_fail(
+                     LS_CODE_MISSING, "regress", task->side[side],
+                     "this file has no row of a %s; lockstep run --format jsonl > FILE writes rows",
+                     task->where.narrows
+                         ? "case that matches --where, so give other conditions or another file"
+                         : "measured case, so give another file");
 }
 
 ls_status ls_regress_read(const ls_regress_task *task, ls_regress *out)

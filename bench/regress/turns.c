@@ -54,10 +54,11 @@ static ls_status read_rows(const char *path, char *text, json_t *rows)
         json_unpack(row, "{s:I}", "schema", &schema);
         if (schema != 1) {
             json_decref(row);
-            return ls_fail(LS_CODE_MISSING, "regress", path,
-                           "this program printed a line that is not a row of schema 1: %.60s; name "
-                           "a program that prints rows with run --format jsonl",
-                           line);
+            return ls_fail(
+                LS_CODE_MISSING, "regress", path,
+                "was started with `run --format jsonl`, but printed a line that is not a "
+                "result row of schema 1: '%.60s'; name a build of lockstep",
+                line);
         }
         json_array_append_new(rows, row);
     }
@@ -229,9 +230,10 @@ static ls_status take_turns(turns *t)
             continue;
         LS_TRY(look(t, &test, share, &open));
         if (!t->task->quiet)
-            ls_log_stderr("regress: after %.0f s and %lld turns of both programs, %lld cases are "
-                          "still undecided",
-                          spent * max_s, (long long)pairs, (long long)open);
+            ls_log_stderr(
+                "regress: after %.0f s, in which the base and the new program ran %lld times "
+                "each, %lld cases are still undecided; measuring goes on",
+                spent * max_s, (long long)pairs, (long long)open);
     }
     return LS_OK;
 }

@@ -78,11 +78,11 @@ static ls_status note(const ls_elastic_phase *from, const ls_elastic_phase *to, 
     LS_TRY(ls_elastic_formula(from, to, &formula));
     if (all == formula)
         return LS_OK;
-    return ls_fail(LS_CODE_CHECK, NULL, NULL,
-                   "step %llu: before this step, moving the training state to other devices sent "
-                   "%llu bytes, but lockstep's formula says %llu",
-                   (unsigned long long)to->first, (unsigned long long)all,
-                   (unsigned long long)formula);
+    return ls_fail(
+        LS_CODE_CHECK, NULL, NULL,
+        "step %llu: before this step, moving the training state to other devices sent "
+        "%llu bytes, but %llu were expected: this is a bug of lockstep, so please report it",
+        (unsigned long long)to->first, (unsigned long long)all, (unsigned long long)formula);
 }
 
 /* ---- Changing -------------------------------------------------------------------------------- */

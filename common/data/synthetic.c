@@ -44,9 +44,10 @@ static ls_status fill_polynomial(const ls_data_need *need, uint64_t first, ls_sp
     size_t width;
     LS_TRY(ls_need_width(need, 0, &width));
     if (need->inputs != 1 || width != 1 || need->classes)
-        return ls_fail(LS_CODE_USAGE, "--data", "synthetic",
-                       "the synthetic data of a polynomial have one input of one value and no "
-                       "classes, which do not fit the model; use --model poly");
+        return ls_fail(
+            LS_CODE_USAGE, "--data", "synthetic",
+            "this data set has the points of a polynomial (a number in, a number out), so "
+            "this model cannot be trained on it; use --model poly");
     LS_TRY(ls_array_allocate("synthetic", LS_ARRAY_FLOAT32, split->samples, 1, &split->input[0]));
     LS_TRY(ls_array_allocate("synthetic", LS_ARRAY_FLOAT32, split->samples, 1, &split->target));
     float *x = split->input[0].data, *y = split->target.data;

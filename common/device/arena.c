@@ -191,9 +191,9 @@ static ls_status take_for_data(ls_arena *arena, size_t bytes, void **out)
     ls_status status = take_locked(arena, bytes, out);
     if (!status || ls_status_is_final(status))
         return status;
-    ls_status outer =
-        ls_fail(ls_status_code(status), "data set", NULL,
-                "%s; try --memory growth or fraction=F, or less data", ls_status_text(status));
+    ls_status outer = ls_fail(ls_status_code(status), "data set", NULL,
+                              "%s; or use fewer samples, --memory growth or --memory fraction=F",
+                              ls_status_text(status));
     ls_status_free(status);
     return outer;
 }

@@ -94,8 +94,8 @@ static ls_status take(const ls_net *net, int n, const ls_node_choices *from)
     const size_t kept = kept_bytes(&net->options, n);
     if (from->count < count || from->kept_bytes < kept)
         return ls_fail(LS_CODE_CHECK, "choices", graph_node(net, n)->layer->name,
-                       "the record of the elements that this layer lets pass has fewer rows than "
-                       "this net; record at least as many rows");
+                       "the recorded mask (which elements this layer lets pass) has fewer samples "
+                       "than this net's batch; record a mask of at least as many samples");
     for (size_t i = 0; i < count; i++)
         if (is_above(net, n, net->nodes[n].output, i) != from->above[i])
             set(net, n, i, from->above[i]);

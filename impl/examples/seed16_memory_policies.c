@@ -40,8 +40,9 @@ static ls_status use(ls_device *device, size_t reserved[POINTS])
     ls_status_free(status);
     LS_TRY(print(device, "at the end", &reserved[AGAIN]));
     return code ? ls_fail(code, "device", NULL,
-                          "this memory policy does not allow half of the device's memory; use "
-                          "another policy")
+                          "this example allocates half of the device's memory, which this --memory "
+                          "policy "
+                          "does not allow; use growth, or a larger fraction")
                 : LS_OK;
 }
 

@@ -40,7 +40,7 @@ ls_status ls_replica_find(const ls_replica *r, ls_range range, ls_replica_at *ou
         return ls_fail(
             LS_CODE_USAGE, "update", NULL,
             "elements %zu to %zu are not in the shares of replica %d, which has no optimizer state "
-            "for them; let the strategy's build update only the replica's shares",
+            "for them; in the strategy's .build function, update only the replica's shares",
             range.first, range.first + range.count - 1, r->updated.shares.share);
     *out = (ls_replica_at){.state = state,
                            .parameters = r->windows.parameters ? state : range.first,

@@ -10,9 +10,9 @@ ls_status ls_slice_need_level(ls_slice *s, size_t index)
     if (index < s->level_count)
         return LS_OK;
     if (index >= LS_SLICE_LEVELS)
-        return ls_fail(
-            LS_CODE_USAGE, "option", "--micro-shards",
-            "there are too many shards for the tree that sums them; use fewer --micro-shards");
+        return ls_fail(LS_CODE_USAGE, "option", "--micro-shards",
+                       "these are more shards than the tree that sums them can hold; use fewer "
+                       "--micro-shards");
     s->gradients[index] = r->windows.whole_gradients;
     const ls_windows *windows = r->windows.gradients;
     const bool alone = ls_slice_node_alone(s, index);

@@ -139,10 +139,11 @@ ls_status ls_local_sgd_check(const ls_outline *o)
                        "once; use --allreduce owners or auto",
                        o->allreduce);
     if (update->owned && strcmp(o->allreduce, "library") == 0)
-        return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
-                       "'library' sums in an unknown order, so the check against the reference "
-                       "could not repeat the sums of --local-sgd-outer; use --allreduce ring, "
-                       "tree, halving-doubling, flat or auto");
+        return ls_fail(
+            LS_CODE_USAGE, "option", "--allreduce",
+            "'library' cannot be used with --local-sgd-outer: it sums in an unknown order, "
+            "which the check against the reference cannot repeat; use --allreduce ring, "
+            "tree, halving-doubling, flat or auto");
     return LS_OK;
 }
 

@@ -94,10 +94,11 @@ ls_status ls_ps_check(const ls_outline *o)
     if (device && ls_ps_by_arrival(ps))
         return ls_ps_refuse_arrival(o->comm);
     if (strcmp(o->comm, "thread") != 0 && strcmp(o->comm, "mpi") != 0 && !device)
-        return ls_fail(LS_CODE_USAGE, "option", "--comm",
-                       "'%s' cannot send to a single rank, as servers must; use --comm thread, "
-                       "mpi, device or auto",
-                       o->comm);
+        return ls_fail(
+            LS_CODE_USAGE, "option", "--comm",
+            "'%s' has no messages between two ranks, which servers need; use --comm thread, "
+            "mpi, device or auto",
+            o->comm);
     if (o->ranks == 1 && (ps->servers != 1 || ps->colocate))
         return ls_fail(LS_CODE_USAGE, "option", ps->colocate ? "--ps-colocate" : "--ps-servers",
                        "applies only to several ranks (in one process, the device that holds the "

@@ -26,7 +26,7 @@ ls_status ls_nccl_load(ls_nccl *out)
         .name = "NCCL",
         .file = "libnccl.so." VALUE_OF(NCCL_MAJOR),
         .folder = LS_NCCL_FOLDER,
-        .remedy = "install NCCL " VALUE_OF(
+        .remedy = "install a newer NCCL " VALUE_OF(
             NCCL_MAJOR) ", name its folder in LD_LIBRARY_PATH, or remove --comm nccl",
         .major = NCCL_MAJOR,
         .find_major = version_major,
@@ -46,9 +46,10 @@ ls_status ls_nccl_check(const ls_nccl *nccl, ncclResult_t result, const char *wh
     if (result == ncclSuccess)
         return LS_OK;
     const char *more = nccl->call.ncclGetLastError(NULL);
-    return ls_cuda_blame(ls_fail(LS_CODE_MISSING, "NCCL", what,
-                                 "%s (%s); NCCL_DEBUG=WARN prints more (each rank needs a separate "
-                                 "GPU, and all must reach each other)",
-                                 nccl->call.ncclGetErrorString(result),
-                                 more && *more ? more : "no details"));
+    return ls_cuda_blame(
+        ls_fail(LS_CODE_MISSING, "NCCL", what,
+                "NCCL reports '%s%s%s'; give each rank its own GPU, and check that all "
+                "ranks reach each other (NCCL_DEBUG=INFO prints the cause)",
+                nccl->call.ncclGetErrorString(result), more && *more ? ": " : "",
+                more && *more ? more : ""));
 }

@@ -9,9 +9,11 @@
 static ls_status build(const char *sizes, ls_model *model)
 {
     (void)model;
-    return ls_fail(LS_CODE_USAGE, "model", "graph",
-                   "%s%s the library reads no files; build a graph with ls_graph_add",
-                   sizes ? sizes : "names no file", sizes ? ":" : ", and");
+    return ls_fail(
+        LS_CODE_USAGE, "model", "graph",
+        "%s%sa program that uses the library cannot read a model from a file; build the graph "
+        "with ls_graph_add",
+        sizes ? sizes : "", sizes ? ": " : "");
 }
 
 const ls_model_family ls_model_graph = {

@@ -12,7 +12,8 @@
 #include "impl/step/step.h"
 #include "impl/strategies.h"
 
-#include <stdio.h>
+#include "common/base/escape.h"
+
 #include <string.h>
 
 /* clang-format off */
@@ -95,12 +96,10 @@ static void resolve(ls_job *job, int ranks)
 /* Refuses parts that cannot share the devices evenly, with the numbers that can: "1, 2, 3, 6". */
 static ls_status check_even(const char *option, const char *what, int64_t parts, int64_t devices)
 {
-    char text[256];
-    size_t used = 0;
-    for (int64_t d = 1; d <= devices && used + 24 < sizeof text; d++)
+    char text[256] = "";
+    for (int64_t d = 1; d <= devices; d++)
         if (devices % d == 0)
-            used += (size_t)snprintf(text + used, sizeof text - used, "%s%lld", used ? ", " : "",
-                                     (long long)d);
+            ls_text_add(text, sizeof text, "%s%lld", *text ? ", " : "", (long long)d);
     return devices % parts ? ls_fail(LS_CODE_USAGE, "option", option,
                                      "%lld %s cannot share %lld devices evenly; use one of %s",
                                      (long long)parts, what, (long long)devices, text)
@@ -121,9 +120,7 @@ static ls_status check(const ls_outline *o)
                        "use a multiple or a divisor of the number of processes",
                        (long long)places, (long long)local);
     if (divides(within))
-        LS_TRY(ls_refuse_library(o,
-                                 "sums complete gradients, but each of hybrid's devices has only a "
-                                 "part of the gradients",
+        LS_TRY(ls_refuse_library(o, "sums complete gradients, but each device has only a part",
                                  "direct, ring, tree, halving-doubling, flat or auto"));
     if (parts > 1) {
         LS_TRY(check_even("--hybrid-stages", "stages of a replica", parts, places));

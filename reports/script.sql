@@ -53,7 +53,8 @@ script (f, part, i, k, text) AS (
     (SELECT max(min(length(name), most)) FROM names JOIN room USING (f) WHERE f = figures.f AND list = 'NAMES'))
   FROM figures
   UNION ALL SELECT f, 1, 0, 0, printf('%s = ''''%s' || char(10) || '%s_LINES = %d', text, ifnull('.' || (
-      SELECT group_concat(text, '."\n".') FROM shown WHERE shown.f = lines.f AND list = lines.text ORDER BY i), ''), text,
+      SELECT group_concat(text, '."\n".') FROM (SELECT text FROM shown WHERE shown.f = lines.f AND list = lines.text
+      ORDER BY i)), ''), text,
     max(k)) FROM lines GROUP BY f, text
   UNION ALL SELECT f, 2, i, 0, printf('%s[%d] = %s', list, i, text) FROM shown WHERE list IN ('NAMES', 'CASES')
   UNION ALL SELECT f, 2, key, 0, printf('CASE_STYLES[%d] = %d', key + 1, value) FROM figures, json_each(figure, '$.styles')

@@ -8,6 +8,8 @@
  */
 #include "bench/regress/regress.h"
 
+#include "common/base/grow.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,12 +27,10 @@ ls_status ls_regress_can_count(const ls_regress_task *task)
 {
     static char name[] = "valgrind", version[] = "--version";
     char *const command[] = {name, version, NULL};
-    ls_child child = {0};
+    ls_closing(ls_child_free) ls_child child = {0};
     if (!task->instructions || !is_countable(task))
         return LS_OK;
     ls_status status = ls_child_run(command, count_most_ns, &child);
-    if (!status)
-        ls_child_free(&child);
     if (!status || ls_status_code(status) == LS_CODE_INTERRUPTED)
         return status;
     ls_status_free(status);
@@ -48,7 +48,7 @@ static ls_status count_once(const ls_regress_task *task, int side, int steps, do
     const char *after[] = {
         count, "--steps=0", "--blocks=1", "--gate-steps=0", "--batch=32", "--data=synthetic:512",
         NULL};
-    ls_child child = {0};
+    ls_closing(ls_child_free) ls_child child = {0};
     snprintf(count, sizeof count, "--warmup=%d", steps);
     ls_status status = ls_regress_run(task, side, valgrind, after, count_most_ns, &child);
     const char *found = status ? NULL : strstr(child.err, "Collected :");
@@ -56,7 +56,6 @@ static ls_status count_once(const ls_regress_task *task, int side, int steps, do
     if (!status && !found)
         snprintf(why, size, "callgrind counted nothing: %s",
                  ls_child_says(&child, line, sizeof line));
-    ls_child_free(&child);
     return status;
 }
 

@@ -105,12 +105,12 @@ ls_reached ls_row_reached(const ls_row_facts *f)
     const ls_statistics *s = &f->steps;
     const char *entry;
     json_t *kernels = ls_step_kernels(f->trial->session.run), *kernel;
-    const bool stored = json_object_get(kernels, "bf16_product") != NULL;
-    bool direct = true;
+    bool stored = json_object_get(kernels, "bf16_product") != NULL, direct = true;
     json_object_foreach(kernels, entry, kernel)
     {
         const char *name = json_string_value(kernel);
         direct = direct && !strstr(name, "winograd") && !strstr(name, "cudnn");
+        stored = stored && !strstr(entry, "conv"); /* most work is theirs, and is float32 */
     }
     json_decref(kernels);
     /* If workers are independent, no worker has the pace of the fastest steps; if an epoch's last

@@ -48,9 +48,9 @@ void ls_row_put_trained(const ls_row_facts *facts, json_t *row);
 /** The group `case` alone; owned by the caller. */
 json_t *ls_row_case(const ls_row_facts *facts);
 
-/** Sets the group of a pipeline: the idle share of the stages (bubble.h), measured, by the schedule
- * from their measured times, and for equal stages (p - 1) / (m + p - 1); and how unequal they are.
- * Nothing if none was measured. */
+/** Sets the group of a pipeline: the idle share of the stages (bench/train/trial/profile.h),
+ * measured, by the schedule from their measured times, and for equal stages (p - 1) / (m + p - 1);
+ * and how unequal they are. Nothing if none was measured. */
 void ls_row_put_pipeline(json_t *row, const ls_job *job, const ls_bubble *bubble);
 
 /** Sets what a step sent, and what it should have. */

@@ -124,6 +124,7 @@ ls_status ls_bench_time_made(ls_bench *bench, ls_status made, ls_op **op, int ro
 {
     const ls_status status = made ? made : ls_bench_time(bench, op, 1, rounds, out);
     ls_op_free(*op);
+    *op = NULL;
     return status;
 }
 

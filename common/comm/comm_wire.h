@@ -42,6 +42,9 @@ ls_traffic ls_wired_formula(ls_wire_form wire, ls_half half, int ranks, ls_exten
 /** What sums gradients that travel in a form: the algorithm itself, or one that rounds as above,
  * without the all-gather. Its oracle is its all-reduce's; ls_wired_order makes the algorithm's
  * order that of either half. */
-extern const ls_allreduce ls_allreduce_stored; /**< of data that are bf16 in memory, too */
 const ls_allreduce *ls_allreduce_wired(const ls_allreduce *algorithm, ls_wire_form wire);
 ls_status ls_wired_order(ls_wire_form wire, ls_half half, ls_sum_order *order);
+
+/** Sums data that are bf16 in memory, too: its `data` points to 16-bit elements. It has no oracle,
+ * since the halves' orders are ls_wired_order's. */
+extern const ls_allreduce ls_allreduce_stored;

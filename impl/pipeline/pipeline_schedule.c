@@ -239,6 +239,8 @@ ls_status ls_schedule_order(const ls_schedule *s, ls_pass **out, size_t *count)
     if (*count == all)
         return LS_OK;
     free(*out);
+    *out = NULL;
+    *count = 0;
     return ls_fail(LS_CODE_USAGE, "pipeline schedule", s->rule->name,
                    "the stages of this schedule wait for each other forever with %d stages and %d "
                    "micro-batches; use another --pipeline-schedule",

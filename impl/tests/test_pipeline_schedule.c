@@ -223,6 +223,7 @@ static void test_deadlock(void **state)
     assert_non_null(status);
     assert_int_equal(ls_status_code(status), LS_CODE_USAGE);
     ls_status_free(status);
+    assert_true(!passes && !count);
 }
 
 /* ---- Time ----------------------------------------------------------------------------------- */

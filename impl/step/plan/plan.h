@@ -65,7 +65,7 @@ typedef struct ls_planned_group {
     ls_windows windows;          /**< for parameters; if .buckets is NULL, every member has all */
     ls_windows gradient_windows; /**< windows for gradients; as above */
     int first, end, stride;      /**< members first, first + stride, and so on, before end */
-    const ls_layout *layout;     /**< a set's hosts; NULL if it is in this process */
+    const ls_layout *layout;     /**< hosts of all replicas at its place; NULL: one process */
     ls_layout own_layout;        /**< *layout, if a replica has several processes */
     int *hosts;
 } ls_planned_group;

@@ -74,7 +74,7 @@ static inline const ls_graph_parts *ls_step_parts(const ls_step *step)
     return &step->plan->parts;
 }
 
-/** Whether a member of this process sends copies on a lane of their own. */
+/** Whether a member sends copies on a lane of their own; false for members of other processes. */
 static inline bool ls_step_sends_apart(const ls_step *step, int member)
 {
     return step->plan->members[member].sends != member;

@@ -89,12 +89,14 @@ static dnnl_status_t describe(dnnl_engine_t engine, const ls_bf16_product_args *
 }
 
 /* Whether vdpbf16ps, which does the work of two FMA, starts less than half as often. So it is on
- * processors with AVX512_FP16, Sapphire Rapids and later (0.75 ns against 0.18), which have AMX. */
+ * Intel's with AVX512_FP16, Sapphire Rapids and later (0.75 ns against 0.18), which have AMX. */
 static bool dot_is_slow(void)
 {
 #ifdef __x86_64__
     enum { FEATURES = 7, AVX512_FP16 = 1 << 23 };
     unsigned eax, ebx, ecx, edx;
+    if (!__get_cpuid(0, &eax, &ebx, &ecx, &edx) || ebx != signature_INTEL_ebx)
+        return false;
     return __get_cpuid_count(FEATURES, 0, &eax, &ebx, &ecx, &edx) && (edx & AVX512_FP16);
 #else
     return false;

@@ -68,7 +68,8 @@ static ls_status add_deaths(const ls_case *one, const ls_job *job, int devices, 
     snprintf(where, sizeof where, "--inject %s", ls_fault_text(&one->fault, text, sizeof text));
     if (one->fault.target >= ranks)
         return ls_fail(LS_CODE_USAGE, "option", where,
-                       "the case has %d ranks, numbered from 0; name one of its ranks", ranks);
+                       "the case has %d %s%s, numbered from 0; name a smaller number", ranks,
+                       ranks == one->ranks ? "rank" : "device", ranks == 1 ? "" : "s");
     if (job->state.on[LS_MEMBER] == LS_SHARE && !job->mesh.size[LS_GROUP])
         return ls_fail(LS_CODE_USAGE, "option", option,
                        "with --strategy zero, each share of the optimizer's state is on one rank "
@@ -81,10 +82,10 @@ static ls_status add_deaths(const ls_case *one, const ls_job *job, int devices, 
                        out->each, out->replicas);
     for (int r = first / out->each; r < (first + each) / out->each; r++) {
         if (out->count == LS_ELASTIC_EVENTS)
-            return ls_fail(
-                LS_CODE_USAGE, "option", where,
-                "this rank has more than %d replicas; use more ranks, with fewer replicas each",
-                LS_ELASTIC_EVENTS);
+            return ls_fail(LS_CODE_USAGE, "option", where,
+                           "the events of --elastic and the replicas of this rank are together "
+                           "more than %d; use fewer events, or more ranks with fewer replicas each",
+                           LS_ELASTIC_EVENTS);
         insert(out, &(ls_elastic_event){LS_ELASTIC_KILL, r, one->fault.step});
     }
     return LS_OK;
@@ -124,18 +125,23 @@ static void apply(const ls_elastic *all, size_t begin, size_t end, bool *in)
         in[all->events[i].replica] = all->events[i].kind == LS_ELASTIC_JOIN;
 }
 
-static char *event_place(const ls_elastic_event *e, char where[96])
+/* The event as the user has given it. */
+static char *event_place(const ls_case *one, const ls_elastic_event *e, char where[96])
 {
-    snprintf(where, 96, "%s%s=%d:%lld", e->kind == LS_ELASTIC_KILL ? "--inject " : "--elastic ",
-             ls_elastic_words[e->kind], e->replica, (long long)e->step);
+    char text[64];
+    if (e->kind == LS_ELASTIC_KILL)
+        snprintf(where, 96, "--inject %s", ls_fault_text(&one->fault, text, sizeof text));
+    else
+        snprintf(where, 96, "--elastic %s=%d:%lld", ls_elastic_words[e->kind], e->replica,
+                 (long long)e->step);
     return where;
 }
 
-static ls_status check_event(const ls_elastic *all, size_t i, const bool *in)
+static ls_status check_event(const ls_case *one, const ls_elastic *all, size_t i, const bool *in)
 {
     const ls_elastic_event *e = &all->events[i];
     char where[96];
-    event_place(e, where);
+    event_place(one, e, where);
     for (size_t k = 0; k < all->count; k++)
         if (k != i && all->events[k].replica == e->replica && all->events[k].step == e->step)
             return ls_fail(LS_CODE_USAGE, "option", where,
@@ -159,7 +165,7 @@ static ls_status check_members(const ls_case *one, const ls_outline *outline, co
     char where[96], count[16];
     if (!members)
         return ls_fail(
-            LS_CODE_USAGE, "option", event_place(e, where),
+            LS_CODE_USAGE, "option", event_place(one, e, where),
             "after this event, no replica remains for step %lld; let at least one replica stay",
             (long long)e->step);
     ls_case config = *one;
@@ -180,12 +186,19 @@ static ls_status check_events(const ls_case *one, const ls_outline *outline, con
                               bool *in)
 {
     begin_members(all, in);
-    if (all->events[0].step)
-        LS_TRY(check_members(one, outline, all, in, &all->events[0]));
+    const ls_elastic_event *first = &all->events[0];
+    char where[96];
+    if (first->step && !count_members(all, in))
+        return ls_fail(
+            LS_CODE_USAGE, "option", event_place(one, first, where),
+            "no replica takes part before step %lld; remove the join of at least one replica",
+            (long long)first->step);
+    if (first->step)
+        LS_TRY(check_members(one, outline, all, in, first));
     for (size_t i = 0, end; i < all->count; i = end) {
         end = end_of(all, i);
         for (size_t k = i; k < end; k++)
-            LS_TRY(check_event(all, k, in));
+            LS_TRY(check_event(one, all, k, in));
         apply(all, i, end, in);
         LS_TRY(check_members(one, outline, all, in, &all->events[i]));
     }
@@ -207,9 +220,9 @@ ls_status ls_elastic_check(const ls_case *one, const ls_outline *outline, ls_ela
     out->each = devices / out->replicas;
     for (size_t i = 0; i < given.count; i++) {
         if (given.events[i].replica >= out->replicas)
-            return ls_fail(LS_CODE_USAGE, "option", event_place(&given.events[i], where),
-                           "the case has %d replicas, numbered from 0; name one of its replicas",
-                           out->replicas);
+            return ls_fail(LS_CODE_USAGE, "option", event_place(one, &given.events[i], where),
+                           "the case has %d replica%s, numbered from 0; name a smaller number",
+                           out->replicas, out->replicas == 1 ? "" : "s");
         insert(out, &given.events[i]);
     }
     if (one->shrinks)
@@ -246,7 +259,7 @@ static ls_status check_ranks(const ls_workplace *workplace, const ls_plan_of_cas
     const ls_elastic_event *last = &all->events[all->count - 1];
     if (last->step >= steps)
         return ls_fail(
-            LS_CODE_USAGE, "option", event_place(last, where),
+            LS_CODE_USAGE, "option", event_place(plan->config, last, where),
             "the case has %lld steps, numbered from 0, warm-up included; name one of its steps",
             (long long)steps);
     return LS_OK;

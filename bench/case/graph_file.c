@@ -108,8 +108,8 @@ static ls_status find_node(const reading *r, const char *key, const char *name, 
                 return LS_OK;
     if (is_given(r, name))
         return ls_yaml_refuse(r->file,
-                              "%s: '%.40s' is below this layer, and a layer takes only layers "
-                              "above, so that there is no cycle; move it up",
+                              "%s: '%.40s' is not above this layer; name a layer above, or move "
+                              "that layer above this one",
                               key, name);
     /* The last names, "dense0, relu0", as many as there is room for. */
     int first = r->graph->count;
@@ -161,7 +161,8 @@ static ls_status refuse_layer(const reading *r, const int *inputs, ls_status why
     for (const int *n = inputs; *n >= 0; n++)
         ls_text_add(text, sizeof text, "%s%s is %s", n > inputs ? " and " : "", r->places[*n].name,
                     shape_text(&r->graph->nodes[*n].shape, shape, sizeof shape));
-    ls_status status = ls_yaml_refuse(r->file, "%.300s; %s", reason, text);
+    ls_status status =
+        ls_yaml_refuse(r->file, "%.300s (the input of this layer: %s)", reason, text);
     ls_status_free(why);
     return status;
 }
@@ -284,7 +285,7 @@ static ls_status read_inputs(reading *r, struct fy_node *root)
     for (struct fy_node *one = several ? first : input; one;
          one = several ? fy_node_sequence_iterate(input, &at) : NULL) {
         ls_layer_options options = {.input = need->inputs};
-        LS_TRY(ls_graph_shape_read(file, one, &options.shape));
+        LS_TRY(ls_graph_shape_read(file, one, "input", &options.shape));
         if (need->inputs == LS_DATA_INPUTS)
             return ls_yaml_refuse(file, "the file has more than %d inputs; use fewer",
                                   LS_DATA_INPUTS);

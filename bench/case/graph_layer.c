@@ -63,7 +63,7 @@ static ls_status read_window(ls_yaml_file *file, struct fy_node *node, const cha
     enum { LONGEST = 1024 };
     ls_layer_window *window = out;
     ls_shape sides;
-    LS_TRY(ls_graph_shape_read(file, node, &sides));
+    LS_TRY(ls_graph_shape_read(file, node, key, &sides));
     window->height = sides.size[0];
     window->width = sides.size[sides.rank - 1];
     if (sides.rank <= 2 && window->height <= LONGEST && window->width <= LONGEST)
@@ -179,31 +179,36 @@ ls_status ls_graph_layer_read(ls_yaml_file *file, const ls_layer *layer, struct 
         if (has(&options[i], layer))
             return options[i].read(file, value, options[i].key, (char *)o + options[i].offset);
     links->with = text;
-    return layer->inputs == 2 && text
-               ? LS_OK
-               : ls_yaml_refuse(file, "the layer %s takes no options here; write only its name",
-                                layer->name);
+    if (layer->inputs != 2)
+        return ls_yaml_refuse(file, "the layer %s takes no options here; write only its name",
+                              layer->name);
+    return text ? LS_OK
+                : ls_yaml_refuse(file,
+                                 "this must be a single name; write `- %s: NAME`, or `- %s: {from: "
+                                 "NAME, with: NAME}`",
+                                 layer->name, layer->name);
 }
 
-ls_status ls_graph_shape_read(ls_yaml_file *file, struct fy_node *node, ls_shape *out)
+ls_status ls_graph_shape_read(ls_yaml_file *file, struct fy_node *node, const char *key,
+                              ls_shape *out)
 {
     void *at = NULL;
     *out = (ls_shape){0};
     if (!fy_node_is_sequence(node)) {
         out->rank = 1;
-        return read_whole(file, node, "size", &out->size[0]);
+        return read_whole(file, node, key, &out->size[0]);
     }
     for (struct fy_node *one; (one = fy_node_sequence_iterate(node, &at)); out->rank++) {
         int64_t size;
-        LS_TRY(read_whole(file, one, "size", &size));
+        LS_TRY(read_whole(file, one, key, &size));
         if (out->rank == LS_SHAPE_RANK)
-            return ls_yaml_refuse(
-                file, "an input has more than %d axes; use fewer, as in input: [28, 28, 1]",
-                LS_SHAPE_RANK);
+            return ls_yaml_refuse(file,
+                                  "the list has more than %d sizes; give fewer, as in input: [28, "
+                                  "28, 1] or window: [3, 3]",
+                                  LS_SHAPE_RANK);
         out->size[out->rank] = size;
     }
-    return out->rank
-               ? LS_OK
-               : ls_yaml_refuse(
-                     file, "the list of sizes is empty; give 1 to 3 sizes, as in input: [784]");
+    return out->rank ? LS_OK
+                     : ls_yaml_refuse(file, "the list of sizes is empty; give sizes, as in input: "
+                                            "[784] or window: [3, 3]");
 }

@@ -22,5 +22,6 @@ typedef struct ls_graph_links {
 ls_status ls_graph_layer_read(ls_yaml_file *file, const ls_layer *layer, struct fy_node *value,
                               ls_layer_options *options, ls_graph_links *links);
 
-/** A shape, [3,32,32], or a whole number, which is one axis. */
-ls_status ls_graph_shape_read(ls_yaml_file *file, struct fy_node *node, ls_shape *out);
+/** A shape, [3,32,32], or a whole number, which is one axis: the value of that key. */
+ls_status ls_graph_shape_read(ls_yaml_file *file, struct fy_node *node, const char *key,
+                              ls_shape *out);

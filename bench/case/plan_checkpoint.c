@@ -153,6 +153,12 @@ static ls_status compare_agreed(const ls_plan_of_case *plan, const ls_checkpoint
                            "the schedule ends after %s steps in this run, but after %s in the "
                            "checkpoint %s; use --lr-decay-steps %s",
                            current, stored, checkpoint->folder, stored);
+        if (strcmp(member, "model") == 0 && ls_graph_file_is(current) && ls_graph_file_is(stored))
+            return ls_fail(LS_CODE_USAGE, "option", option,
+                           "the model's file differs from the file used for the checkpoint %s; "
+                           "restore that file, or start from the checkpoint's parameters alone "
+                           "with --load",
+                           checkpoint->folder);
         if (strcmp(member, "counts") == 0)
             return ls_fail(LS_CODE_USAGE, "option",
                            strcmp(current, "steps") ? "--epochs" : "--steps",

@@ -99,8 +99,9 @@ static ls_status check_bitflip(const ls_plan_of_case *plan, const char *where)
         ls_strategy_serves(plan->strategy) ? ls_job_replicas(&plan->job) : plan->all_devices;
     if (device >= devices)
         return ls_fail(LS_CODE_USAGE, "option", where,
-                       "the case has %d %s, numbered from 0; name a smaller number", devices,
-                       ls_strategy_serves(plan->strategy) ? "workers" : "devices");
+                       "the case has %d %s%s, numbered from 0; name a smaller number", devices,
+                       ls_strategy_serves(plan->strategy) ? "worker" : "device",
+                       devices == 1 ? "" : "s");
     if (ls_ps_by_arrival(&plan->job.ps))
         compared = 0;
     if (!compared)
@@ -115,9 +116,10 @@ static ls_status check_bitflip(const ls_plan_of_case *plan, const char *where)
     const int64_t first = (int64_t)plan->job.start;
     if (step < first || step >= first + compared)
         return ls_fail(LS_CODE_USAGE, "option", where,
-                       "only the first %lld steps, numbered from %lld, are compared with the "
-                       "reference; name an earlier step, or raise --gate-steps",
-                       (long long)compared, (long long)first);
+                       "only steps %lld to %lld are compared with the reference; name one of "
+                       "these%s",
+                       (long long)first, (long long)(first + compared - 1),
+                       step >= first && compared < all ? ", or raise --gate-steps" : "");
     const ls_job *job = &plan->job;
     if (ls_strategy_replicates(plan->strategy) && ls_job_is_tail(job, (uint64_t)step) &&
         !ls_slice_count_sums(job, ls_job_tail(job), device / ls_job_places(job),

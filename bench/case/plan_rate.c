@@ -73,7 +73,8 @@ ls_status ls_plan_choose_rate(const ls_request *request, ls_plan_of_case *plan)
     if (c->lr_warmup > steps && !request->predict && !request->budget_ns)
         return ls_fail(
             LS_CODE_USAGE, "option", "--lr-warmup-steps",
-            "%lld steps are more than the run's %lld; use at most %lld, or a larger --steps",
+            "%lld steps are more than the run's %lld; use at most %lld, or a longer run (--steps "
+            "or --epochs)",
             (long long)c->lr_warmup, (long long)steps, (long long)steps);
     return LS_OK;
 }

@@ -146,7 +146,9 @@ static ls_status size_steps(ls_plan_of_case *plan)
                        "use a smaller --batch");
     if (global > INT32_MAX)
         return ls_fail(LS_CODE_USAGE, "option", "--batch",
-                       "%lld samples are too many; use at most %d", (long long)global, INT32_MAX);
+                       "the batch of all devices together has %lld samples, but at most %d are "
+                       "possible; use a smaller --batch",
+                       (long long)global, INT32_MAX);
     job->batch = global;
     job->sampling.epochs = c->epochs > 0;
     plan->warmup = c->warmup;

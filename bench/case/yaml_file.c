@@ -242,8 +242,8 @@ ls_status ls_yaml_begin(const char *what, const char *path, const char *valid, s
         fclose(stream);
     out->text[out->length] = 0;
     if (error)
-        return ls_fail(LS_CODE_MISSING, what, path, "cannot be read: %s; %s", strerror(error),
-                       valid);
+        return ls_fail(LS_CODE_MISSING, what, path,
+                       "cannot be read: %s; name a file that can be read", strerror(error));
     if (out->length > most)
         return ls_fail(LS_CODE_USAGE, what, path,
                        "is larger than %zu KiB, the limit; use a smaller file; %s", most >> 10,

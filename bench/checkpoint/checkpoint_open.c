@@ -66,11 +66,17 @@ ls_status ls_checkpoint_open(const char *folder, ls_checkpoint *out)
     if (!out->folder || asprintf(&out->path, "%s/" LS_MANIFEST, folder) < 0)
         return ls_fail_memory(ls_checkpoint_what, strlen(folder));
     out->manifest = json_load_file(out->path, JSON_REJECT_DUPLICATES, &error);
-    ls_status status = out->manifest ? check_form(out)
-                                     : ls_fail(LS_CODE_MISSING, ls_checkpoint_what, out->path,
-                                               "the manifest is not valid JSON: %s at line %d; use "
-                                               "an intact checkpoint of this model and optimizer",
-                                               error.text, error.line);
+    ls_status status;
+    if (out->manifest)
+        status = check_form(out);
+    else if (error.line < 0) /* before the first line */
+        status = ls_fail(LS_CODE_MISSING, ls_checkpoint_what, out->path,
+                         "the manifest cannot be read: %s; make the file readable", error.text);
+    else
+        status = ls_fail(LS_CODE_MISSING, ls_checkpoint_what, out->path,
+                         "the manifest is not valid JSON (line %d: %s); use an intact checkpoint "
+                         "of this model and optimizer",
+                         error.line, error.text);
     if (status)
         ls_checkpoint_close(out);
     else

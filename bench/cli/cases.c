@@ -178,7 +178,8 @@ static ls_status check_concerned(const ls_request_parsing *parsing, const ls_opt
         if (with == 0)
             return ls_setting_refuse(
                 &setting, LS_CODE_USAGE,
-                "applies to no case of this command, but only to %s; remove this option",
+                "applies to no case of this command, but only to %s; choose such a case, or "
+                "remove this option",
                 ls_option_concerns(&table[i], concerned, sizeof concerned));
     }
     return LS_OK;
@@ -410,8 +411,9 @@ static ls_status set_budget(const ls_request_parsing *parsing)
             return ls_fail(
                 LS_CODE_USAGE, "plan", parsing->plan->budget_at,
                 "`budget:` chooses the number of timed steps, but %s; remove `budget:`, or %s",
-                request->verify ? "lockstep verify times no steps" : "a case has `epochs:`",
-                request->verify ? "use lockstep run" : "remove `epochs:`");
+                request->verify ? "lockstep verify times no steps"
+                                : "a case has a number of epochs",
+                request->verify ? "use lockstep run" : "remove `epochs:` or --epochs");
     return LS_OK;
 }
 

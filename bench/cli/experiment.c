@@ -141,32 +141,38 @@ static ls_status read_value(plan_reading *plan, const mapping *to, const ls_opti
     }
 }
 
-/* Reads the value of an option that the command line gives, and keeps that one's. */
-static ls_status pass_over(plan_reading *plan, const mapping *to, const ls_option *option)
+/* Reads the value of an option, and keeps the value of the command line's option `by`. */
+static ls_status pass_over(plan_reading *plan, const mapping *to, const ls_option *option,
+                           const char *by)
 {
     ls_experiment *out = plan->out;
     LS_TRY(ls_option_set_begin(&plan->passed, option, plan->origin));
     if (to->of != DEFAULTS) {
         LS_TRY(ls_grow("plan", &out->replaced, out->replaced_count, sizeof *out->replaced));
         ls_experiment_replaced *one = &out->replaced[out->replaced_count++];
-        *one = (ls_experiment_replaced){.option = option->name};
+        *one = (ls_experiment_replaced){.option = option->name, .by = by};
         snprintf(one->origin, sizeof one->origin, "%.200s", plan->origin);
     }
     return read_value(plan, &(mapping){&plan->passed, to->of}, option);
 }
 
-/* Whether the command line gives the option, or the other one of steps and epochs. */
-static bool is_replaced(const plan_reading *plan, const ls_option *option)
+static bool has_line(const plan_reading *plan, const char *name)
+{
+    const ls_option_given *line = ls_option_set_find(plan->set, name);
+    return line->count && !line->values[0].origin;
+}
+
+/* The option of the command line that replaces this one: the same, or the other one of steps and
+ * epochs; NULL if none does. */
+static const char *replacement(const plan_reading *plan, const ls_option *option)
 {
     static const char *const either[] = {"steps", "epochs"};
-    const ls_option_given *line = ls_option_set_find(plan->set, option->name);
-    bool replaced = line->count && !line->values[0].origin;
+    if (has_line(plan, option->name))
+        return option->name;
     for (size_t i = 0; i < 2; i++)
-        if (strcmp(option->name, either[i]) == 0) {
-            const ls_option_given *other = ls_option_set_find(plan->set, either[1 - i]);
-            replaced |= other->count && !other->values[0].origin;
-        }
-    return replaced;
+        if (strcmp(option->name, either[i]) == 0 && has_line(plan, either[1 - i]))
+            return either[1 - i];
+    return NULL;
 }
 
 /* Reads the option that is a key of the mapping, and its value. */
@@ -180,12 +186,17 @@ static ls_status read_option(plan_reading *plan, const mapping *to, const char *
     if (strcmp(option->name, "dry-run") == 0 || strcmp(option->name, "resume") == 0)
         return ls_setting_refuse(&setting, LS_CODE_USAGE,
                                  "cannot be used in a plan; give this option on the command line");
-    if ((to->of == CASES || to->of == EXCLUDE) && !option->sweeps)
+    if (to->of == EXCLUDE && !option->sweeps)
+        return ls_setting_refuse(&setting, LS_CODE_USAGE,
+                                 "applies to the whole command, so it cannot select cases; remove "
+                                 "this option from `exclude:`");
+    if (to->of == CASES && !option->sweeps)
         return ls_setting_refuse(
             &setting, LS_CODE_USAGE,
             "applies to the whole command, not to a single case; move this option to `defaults:`");
-    if (to->of != EXCLUDE && is_replaced(plan, option))
-        return pass_over(plan, to, option);
+    const char *by = to->of != EXCLUDE ? replacement(plan, option) : NULL;
+    if (by)
+        return pass_over(plan, to, option, by);
     LS_TRY(ls_option_set_begin(to->set, option, plan->origin));
     return read_value(plan, to, option);
 }

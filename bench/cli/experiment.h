@@ -38,6 +38,7 @@ typedef struct ls_experiment_parts {
 typedef struct ls_experiment_replaced {
     char origin[LS_EXPERIMENT_ORIGIN];
     const char *option; /**< its name */
+    const char *by;     /**< the option given: the same, or steps for epochs, or the reverse */
 } ls_experiment_replaced;
 
 /** What a plan has besides options of all cases; zero-filled: nothing. */

@@ -80,6 +80,14 @@ ls_status ls_option_set_take(const ls_option_set *set, const char *name, const c
     return setting.text ? option->set(&setting) : LS_OK;
 }
 
+/* Whether the command takes several values of the option, as a list. */
+static bool takes_list(const ls_option_set *set, const ls_option *option)
+{
+    if (set->command & (LS_FOR_MICRO | LS_FOR_DEVICES))
+        return strcmp(option->name, "sizes") == 0 || strcmp(option->name, "allreduce") == 0;
+    return option->sweeps && !option->whole;
+}
+
 ls_status ls_option_set_begin(ls_option_set *set, const ls_option *option, const char *origin)
 {
     const ls_option_given *given = given_of(set, option);
@@ -88,7 +96,7 @@ ls_status ls_option_set_begin(ls_option_set *set, const ls_option *option, const
         return LS_OK;
     ls_setting setting = {.option = option, .origin = origin};
     return ls_setting_refuse(&setting, LS_CODE_USAGE, "is given twice; give this option once%s",
-                             option->sweeps ? ", with a list for several values" : "");
+                             takes_list(set, option) ? ", with a list for several values" : "");
 }
 
 ls_status ls_option_set_append(ls_option_set *set, const ls_option *option, const char *text,
@@ -133,6 +141,11 @@ ls_status ls_option_set_split(ls_option_set *set, const ls_option *option, const
         return ls_fail_memory("options", strlen(text));
     for (char *part = copy, *next; part; part = next) {
         next = ls_list_cut(part, option->continues ? begins_assignment : NULL);
+        if (!*part && *text)
+            return ls_setting_refuse(&setting, LS_CODE_USAGE,
+                                     "a value in the list is empty; remove the superfluous comma, "
+                                     "or give a value (%s)",
+                                     option->placeholder);
         LS_TRY(ls_option_set_append(set, option, part, origin));
     }
     return LS_OK;
@@ -192,6 +205,11 @@ ls_status ls_option_set_read(ls_option_set *set, int argc, char **argv, size_t o
             ended = !(set->command & LS_FOR_REGRESS); /* there it may precede the options of run */
         else if (strncmp(argv[i], "--", 2) == 0 && argv[i][2] && !ended)
             LS_TRY(take_option(set, argc, argv, &i));
+        else if (strcmp(argv[i], "--") == 0 && !ended)
+            return ls_fail(LS_CODE_USAGE, "option", argv[i],
+                           "this command takes no arguments after --; remove it and write options "
+                           "as --name VALUE (lockstep %s --help lists all)",
+                           ls_option_command_name(set->command));
         else if (argv[i][0] == '-' && !ended)
             return ls_fail(
                 LS_CODE_USAGE, "option", argv[i],

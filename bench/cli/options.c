@@ -157,8 +157,8 @@ static void tell_replaced(const ls_request_parsing *parsing)
         if (after > 0)
             snprintf(more, sizeof more, ", and %zu more", after);
         ls_log_line(&parsing->request->log, LS_LOG_NORMAL,
-                    "plan: %s: the command line's value of %s replaces this one%s", all[i].origin,
-                    all[i].option, more);
+                    "plan: %s: --%s of the command line replaces this value%s", all[i].origin,
+                    all[i].by, more);
     }
 }
 

@@ -184,12 +184,12 @@ static void tell(const ls_request *request, const ls_forecast *forecast, int *ex
     if (refused)
         snprintf(some, sizeof some, ", %zu refused", refused);
     if (request->processes->rank == 0 && refused == forecast->count)
-        ls_log_line(&request->log, LS_LOG_NORMAL, "dry run: %zu cases%s; nothing was trained",
+        ls_log_line(&request->log, LS_LOG_NORMAL, "dry run: cases: %zu%s; nothing was trained",
                     forecast->count, some);
     else if (request->processes->rank == 0)
         ls_log_line(
             &request->log, LS_LOG_NORMAL,
-            "dry run: %zu cases%s, about %s%s, at most %s of memory at once; nothing was trained",
+            "dry run: cases: %zu%s; about %s%s, at most %s of memory at once; nothing was trained",
             forecast->count, some, time_text(ls_forecast_seconds(forecast), time),
             request->precision > 0 && !request->budget_ns
                 ? " (longer, if --until-precision needs more steps)"

@@ -240,14 +240,15 @@ static ls_status judge(const ls_workplace *workplace, const ls_memory_sum *sum, 
     return ls_world_agree(processes->comm, refuses ? refusal : status);
 }
 
-static ls_status refuse_alone(const ls_memory_sum *sum, const ls_memory_case *one)
+/* `gates`: --gate-steps may be given. */
+static ls_status refuse_alone(const ls_memory_sum *sum, const ls_memory_case *one, bool gates)
 {
     const ls_footprint *f = &one->footprint;
     const size_t trained = base_bytes(sum) + f->training.sessions + f->training.copies;
     char words[320], less[64] = "", bytes[32];
     ls_memory_words(sum, one, words, sizeof words);
-    if (trained < sum->limit && trained < one->peak)
-        snprintf(less, sizeof less, "--gate-steps 0 (%s), ",
+    if (gates && trained < sum->limit && trained < one->peak)
+        snprintf(less, sizeof less, "--gate-steps 0 (which needs %s), ",
                  ls_format_bytes((double)trained, bytes));
     return ls_fail(LS_CODE_MISSING, "memory", "the process",
                    "the case needs %s (of this machine, or of its control group); try %sa smaller "
@@ -260,9 +261,10 @@ static ls_status refuse_group(const ls_memory_sum *sum, size_t needed, size_t ca
     char need[32], limit[32];
     return ls_fail(
         LS_CODE_MISSING, "memory", "the process",
-        "this case and the %zu cases before it are timed alternately, so all stay in memory; "
-        "together they need %s, but the limit is %s; run this case in a separate command",
-        cases, ls_format_bytes((double)needed, need), ls_format_bytes((double)sum->limit, limit));
+        "this case and %zu earlier case%s are timed alternately, so all stay in memory; together "
+        "they need %s, but the limit is %s; run this case in a separate command",
+        cases, cases == 1 ? "" : "s", ls_format_bytes((double)needed, need),
+        ls_format_bytes((double)sum->limit, limit));
 }
 
 /* ---- The check ------------------------------------------------------------------------------ */
@@ -317,7 +319,8 @@ void ls_memory_check(const ls_workplace *workplace, ls_memory_case *cases, size_
         cases[i].peak = base_bytes(out) + larger(f->gate.sessions, f->training.sessions) +
                         larger(f->gate.copies, f->training.copies);
         if (!cases[i].error)
-            cases[i].error = judge(workplace, out, cases[i].peak, refuse_alone(out, &cases[i]));
+            cases[i].error = judge(workplace, out, cases[i].peak,
+                                   refuse_alone(out, &cases[i], !workplace->request->verify));
     }
     for (size_t first = 0, end; first < count; first = end) {
         for (end = first + 1; end < count && cases[end].group == cases[first].group;)

@@ -25,7 +25,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define COLLECTIVES "allreduce broadcast allgather reducescatter sendrecv"
+#define COLLECTIVES "allreduce, broadcast, allgather, reducescatter, sendrecv"
 
 static const ls_micro_op operations[] = {
     {"gemm", "matrix products of a model and of squares", ls_micro_gemm, .needs_roof = true},
@@ -198,13 +198,13 @@ static ls_status refuse_strangers(const ls_option_set *set, const ls_micro_op *o
     static const struct {
         const char *option, *operations;
     } applies[] = {
-        {"sizes", "copy optimizer " COLLECTIVES},
-        {"model", "gemm optimizer floor layers"},
+        {"sizes", "copy, optimizer, " COLLECTIVES},
+        {"model", "gemm, optimizer, floor, layers"},
         {"data", "floor"},
-        {"batch", "gemm floor layers"},
-        {"optimizer", "optimizer floor"},
+        {"batch", "gemm, floor, layers"},
+        {"optimizer", "optimizer, floor"},
         {"ranks", COLLECTIVES},
-        {"allreduce", "allreduce allgather reducescatter"},
+        {"allreduce", "allreduce, allgather, reducescatter"},
         {"link", COLLECTIVES},
         {"comm", COLLECTIVES},
     };
@@ -313,9 +313,8 @@ ls_status ls_micro_sizes(const ls_micro *m, size_t smallest, size_t sizes[LS_MIC
                            LS_MICRO_SIZES);
         if (!ls_parse_bytes(text, &sizes[*count]) || sizes[*count] < sizeof(float) ||
             sizes[*count] > (size_t)4 << 30)
-            return ls_fail(
-                LS_CODE_USAGE, "option --sizes", text,
-                "is not the size of a message; give a size from 4 to 4GiB, such as 64KiB");
+            return ls_fail(LS_CODE_USAGE, "option --sizes", text,
+                           "is not a valid size; give a size from 4 bytes to 4GiB, such as 64KiB");
         const size_t rest = sizes[*count] % sizeof(float);
         if (rest)
             return ls_fail(LS_CODE_USAGE, "option --sizes", text,

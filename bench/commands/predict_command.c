@@ -38,6 +38,7 @@ typedef struct prediction {
     size_t count;           /* cases that can be predicted */
     ls_status *left_out;    /* [left_count] why others cannot */
     size_t left_count;
+    size_t *left_number; /* [left_count] as `number` */
     ls_results *results;
     ls_validations validations;
     size_t known; /* validations of earlier commands */
@@ -90,7 +91,7 @@ static ls_status check_options(const ls_request *request)
         if (files[i].path && request->case_count > 1)
             return ls_fail(
                 LS_CODE_USAGE, files[i].option, files[i].path,
-                "%zu cases cannot be written to one file; run a single case, or remove this option",
+                "%zu cases cannot all be written here; run a single case, or remove this option",
                 request->case_count);
     if (request->prediction.validate && !request->results)
         return ls_fail(LS_CODE_USAGE, "option", "--validate",
@@ -154,6 +155,7 @@ static ls_status open_plans(prediction *p)
     LS_TRY(ls_allocate("cases", &p->plans, p->asked, sizeof *p->plans));
     LS_TRY(ls_allocate("cases", &p->number, p->asked, sizeof *p->number));
     LS_TRY(ls_allocate("cases", &p->left_out, p->asked, sizeof *p->left_out));
+    LS_TRY(ls_allocate("cases", &p->left_number, p->asked, sizeof *p->left_number));
     for (size_t i = 0; i < p->asked; i++) {
         ls_plan_of_case *plan = &p->plans[p->count];
         ls_status status = turn_to(p, i);
@@ -165,6 +167,7 @@ static ls_status open_plans(prediction *p)
             most = devices > most ? devices : most;
             p->number[p->count++] = i;
         } else if (ls_status_code(status) == LS_CODE_USAGE) {
+            p->left_number[p->left_count] = i;
             p->left_out[p->left_count++] = status;
         } else {
             return status;
@@ -198,10 +201,11 @@ static ls_status run_plan(const prediction *p)
         return LS_OK;
     }
     char said[400];
-    return ls_fail(
-        LS_CODE_MISSING, "option --validate", plan,
-        "this plan could not be measured, since lockstep run --plan ended with status %d: %s",
-        child.code, ls_child_says(&child, said, sizeof said));
+    ls_child_says(&child, said, sizeof said);
+    return ls_fail(LS_CODE_MISSING, "option --validate", plan,
+                   "this plan could not be measured, since lockstep run --plan ended with status "
+                   "%d; its last message is '%s'; run it alone to see more",
+                   child.code, *said ? said : "none");
 }
 
 /* Rows so far, measured and predicted, say how far predictions are to be trusted; --validate
@@ -389,6 +393,7 @@ static void close_command(prediction *p)
     ls_measured_cases_close(&p->measured);
     free(p->from_rows);
     free(p->left_out);
+    free(p->left_number);
     free(p->number);
     free(p->plans);
     free(p->configs);
@@ -414,8 +419,11 @@ ls_status ls_command_predict(ls_request *request, int *exit_status)
     ls_status refused = open_command(&p), lost = LS_OK;
     if (!refused)
         ls_request_tell(request);
-    for (size_t i = 0; i < p.left_count && !refused; i++)
-        ls_log_line(&request->log, LS_LOG_NORMAL, "left out: %s", ls_status_text(p.left_out[i]));
+    for (size_t i = 0; i < p.left_count && !refused; i++) {
+        const ls_case *c = &p.given[p.left_number[i]];
+        ls_log_line(&request->log, LS_LOG_NORMAL, "left out: %s, --strategy %s --devices %s: %s",
+                    c->model, c->strategy->name, c->devices, ls_status_text(p.left_out[i]));
+    }
     if (!refused && p.measured.others)
         ls_log_line(
             &request->log, LS_LOG_NORMAL,

@@ -149,7 +149,7 @@ static ls_status collect_options(const ls_option_set *set, ls_regress_task *task
         snprintf(dashed, sizeof dashed, "--%s", unfit[i]);
         if (ls_option_set_has(set, unfit[i]))
             return ls_fail(LS_CODE_USAGE, "option", dashed,
-                           "leaves nothing to compare; remove this option");
+                           "cannot be used with lockstep regress; remove this option");
     }
     LS_TRY(ls_allocate("options", &task->options, LS_OPTIONS_MOST, sizeof *task->options));
     for (size_t i = 0; table[i].name; i++) {

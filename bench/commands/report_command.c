@@ -108,6 +108,10 @@ static ls_status perform(const ls_option_set *set, report_task *task)
                        "all matching rows (%zu) are predictions, not measurements; use --where "
                        "warnings~predicted to show predictions",
                        task->predicted);
+    if (task->read == 0)
+        return ls_fail(LS_CODE_MISSING, "report", "results",
+                       "there are no rows to report; measure rows with lockstep run, or use "
+                       "another --results FILE");
     if (json_array_size(task->rows) == 0)
         return ls_fail(LS_CODE_MISSING, "report", where ? where : "results",
                        "none of the %zu rows matches; use other conditions for --where or another "

@@ -118,8 +118,8 @@ static void take_turns(command_run *run, size_t first, size_t end)
         if (*run->over && c->trained && !c->error && !done)
             c->error =
                 ls_fail(LS_CODE_MISSING, "run", "not finished",
-                        "a device of this case failed earlier in this process (%s), so start "
-                        "lockstep run again for this case",
+                        "a device failed earlier in this process, so this case was given up; "
+                        "start lockstep run again for this case; the device's failure: %s",
                         run->over);
         if (c->trained || (passed && !*run->over)) /* the latter: interrupted before it trained */
             ls_run_end(run, c);
@@ -132,8 +132,8 @@ static void tell_kept(const command_run *run)
     if (!ls_interrupted() || run->processes->rank > 0)
         return;
     ls_progress_pause(run->workplace.progress);
-    ls_log_stderr("run: interrupted: of %zu cases %zu are finished, %zu are interrupted, %zu have "
-                  "no row; %s%s",
+    ls_log_stderr("run: interrupted; cases: %zu, finished: %zu, interrupted: %zu, without a row: "
+                  "%zu; %s%s",
                   run->count, run->finished, run->parts, run->count - run->finished - run->parts,
                   run->results ? "rows are kept in " : "nothing is kept (--results none)",
                   run->results ? run->request->results : "");

@@ -318,8 +318,10 @@ static ls_status compare_step(comparison *c, uint64_t step, ls_gate *gate)
 static ls_status judge_state(comparison *c, ls_values array, const char *name, ls_gate *gate)
 {
     ls_run *oracle = c->run[ORACLE].run, *judge = oracle ? oracle : c->run[SINGLE].run;
-    char when[64];
-    snprintf(when, sizeof when, "after %llu steps %s", (unsigned long long)gate->steps, name);
+    char when[96];
+    snprintf(when, sizeof when, "after %llu steps, %s%s", (unsigned long long)gate->steps,
+             array == LS_AVERAGES ? "average of parameters" : "optimizer state ",
+             array == LS_AVERAGES ? "" : name);
     LS_TRY(judge->functions->state(judge, array, ls_job_elements(judge->job), c->other));
     const ls_difference d = ls_variables_compare(c->variables, c->at_once, c->other);
     if (!d.same_bits && gate->pass)

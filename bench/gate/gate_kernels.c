@@ -64,6 +64,7 @@ typedef struct ls_kernels_known {
     char key[KEY_SIZE];
     distance kernels, precision; /* fast against plain C; rounded to bfloat16 against not */
     bool layers;                 /* `precision` compares one layer at a time */
+    bool output;                 /* its worst is a layer's output, not a gradient */
     double slope; /* the loss's change along the gradient over the gradient's; 0 if unknown */
     char words[160];
     struct ls_kernels_known *next;
@@ -261,7 +262,8 @@ static ls_status find_precision(const ls_workplace *workplace, const ls_plan_of_
     LS_TRY(compute(workplace, &with, &samples, count, &ls_reference64_kernels, LS_PRECISION_FLOAT32,
                    exact, &loss));
     k->precision = compare(variables, rounded, exact, 0);
-    if (choices.distance > k->precision.max_rel) {
+    k->output = choices.distance > k->precision.max_rel;
+    if (k->output) {
         k->precision.max_rel = choices.distance;
         memcpy(k->precision.worst, choices.worst, sizeof k->precision.worst);
     }
@@ -313,12 +315,14 @@ static ls_status judge(ls_workplace *workplace, const ls_plan_of_case *plan, ls_
     snprintf(gate->kernels_compared, sizeof gate->kernels_compared, "%s", k->words);
     if (!(k->kernels.max_rel <= bound_of(plan)))
         ls_gate_wrong(gate,
-                      "kernels: the first gradient of %s differs from the gradient that plain C "
-                      "kernels compute %s",
+                      "kernels: the first gradient of %s differs from the gradient of plain C "
+                      "kernels %s",
                       k->kernels.worst, ls_gate_difference(k->kernels.max_rel, bound_of(plan), by));
     else if (!(k->precision.max_rel <= precise))
         ls_gate_wrong(gate, "precision: %s%s differs from the same computation in float64 %s",
-                      k->layers ? "layer by layer, the " : "the first gradient of ",
+                      !k->layers  ? "the first gradient of "
+                      : k->output ? "layer by layer, the "
+                                  : "layer by layer, the gradient of ",
                       k->precision.worst, ls_gate_difference(k->precision.max_rel, precise, by));
     else if (k->slope != 0 && !is_its_slope(k))
         ls_gate_wrong(

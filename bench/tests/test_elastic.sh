@@ -111,6 +111,9 @@ refuse 'join=1:3.*takes part already' $four --elastic leave=1:1,join=1:2,join=1:
 refuse 'leave=1:3.*does not take part' $four --elastic leave=1:2,leave=1:3
 refuse 'kill=1:3.*does not take part' $four --elastic leave=1:2 --inject kill=1:3 --on-failure shrink
 refuse 'after this event, no replica remains' --strategy mirrored --devices 2 --elastic leave=0:2,leave=1:2
+refuse 'no replica takes part before step 2' --strategy mirrored --devices 2 --elastic join=0:2,join=1:4
+refuse '--inject kill=1:3: replica 2 cannot leave' --strategy mirrored --ranks 2 --devices 2 \
+    --elastic leave=2:2 --inject kill=1:3 --on-failure shrink
 refuse 'two events' $four --elastic leave=1:2,join=1:2
 refuse 'leave=1:9.* 9 steps' $four --elastic leave=1:9
 refuse 'micro-shards.*fewer' $four --reduce exact --micro-shards 3 --elastic leave=1:3,join=1:5
@@ -121,7 +124,7 @@ refuse 'elastic.*applies to' --strategy towers --devices 2 --elastic leave=1:2
 refuse 'on-failure.*applies to' $four --on-failure shrink
 refuse '--checkpoint' --strategy zero --devices 4 --inject kill=1:3 --on-failure shrink
 refuse 'is spread over several ranks' --strategy hybrid --devices 4 --inject kill=1:3 --on-failure shrink
-refuse 'kill=4:3.* 4 ranks' $four --inject kill=4:3 --on-failure shrink
+refuse 'kill=4:3.* 4 devices' $four --inject kill=4:3 --on-failure shrink
 refuse 'leaves before this step' $four --elastic leave=1:3 --inject bitflip=1:5
 lockstep predict --strategy mirrored --devices 2 --platform flat:latency=1us,bandwidth=1GB/s --elastic leave=1:2
 expect "predict refuses it" one_line 'elastic'

@@ -271,9 +271,9 @@ static void test_file_refused(void **state)
     refused("data: synthetic\nlr: fast\n", "2:5", "lr: 'fast' is not a learning rate");
     refused("data: synthetic\nbatch: 0\n", "2:8", "batch: '0' is not a batch size");
     refused("data: synthetic\nlayers: [relu]\n", "1:7", "`input:` is missing");
-    refused("data: synthetic\ninput: [0]\n", "2:9", "size: '0' is not a whole number");
+    refused("data: synthetic\ninput: [0]\n", "2:9", "input: '0' is not a whole number");
     refused("data: synthetic\ninput: []\n", "2:1", "the list of sizes is empty");
-    refused("data: synthetic\ninput: [1, 1, 1, 1, 1]\n", "2:21", "more than 4 axes");
+    refused("data: synthetic\ninput: [1, 1, 1, 1, 1]\n", "2:21", "more than 4 sizes");
     refused("data: synthetic\ninput: [[1], [1], [1]]\n", "2:20", "more than 2 inputs");
     refused("data: synthetic\ninput: [1048576, 1048576]\n", "2:18", "is too large");
     refused("data: synthetic\ninput: [3]\n", "2:9", "`layers:` is missing");
@@ -295,7 +295,8 @@ static void test_layers_refused(void **state)
     layers_refused("  - dense: {units: 4, bias: 1}\n", "4:29", "bias: '1' is not yes or no");
     layers_refused(
         "  - dense\n", "4:5",
-        "this layer needs at least one unit; give `units:` of 1 or more; input0 is [8,8,2]");
+        "this layer needs at least one unit; give `units:` of 1 or more (the input of this layer: "
+        "input0 is [8,8,2])");
     layers_refused("  - relu: 3\n", "4:11", "relu takes no options");
     layers_refused("  - conv: {units: 4, window: [3, 3, 3]}\n", "4:37", "[height, width]");
     layers_refused("  - conv: {units: 4, window: 3, pad: zero}\n", "4:38", "none, same or centred");
@@ -317,19 +318,21 @@ static void test_links_refused(void **state)
 {
     (void)state;
     layers_refused("  - relu: {from: later}\n  - relu: {name: later}\n", "4:18",
-                   "'later' is below this layer");
-    layers_refused("  - relu: {from: self, name: self}\n", "4:", "is below this layer");
+                   "'later' is not above this layer");
+    layers_refused("  - relu: {from: self, name: self}\n", "4:", "'self' is not above this layer");
     layers_refused("  - conv: {units: 4, window: 3}\n  - bn\n", "5:5",
                    "the bias of the layer conv0");
     layers_refused("  - relu\n  - add\n", "5:5",
                    "add takes two layers, but only one is given; `- add: NAME`");
     layers_refused("  - relu\n  - add: relu0\n", "5:", "add takes the layer relu0 twice");
-    layers_refused("  - conv: {units: 4, window: 3}\n  - add: input0\n", "5:5",
-                   "the two inputs of this layer must have the same shape; conv0 is [6,6,4] and "
-                   "input0 is [8,8,2]");
+    layers_refused(
+        "  - conv: {units: 4, window: 3}\n  - add: input0\n", "5:5",
+        "the two inputs of this layer must have the same shape (the input of this layer: "
+        "conv0 is [6,6,4] and input0 is [8,8,2])");
     layers_refused("  - dense: {units: 4, shares: relu0}\n", "4:", "called 'relu0'");
     layers_refused("  - relu\n  - dense: {units: 4, shares: relu0}\n", "5:5",
-                   "the layer to share variables with");
+                   "the layer to share variables with has");
+    layers_refused("  - relu\n  - add: [input0, relu0]\n", "5:", "write `- add: NAME`, or");
     layers_refused("  - dense: 4\n", "4:", "the last layer, dense0, is not a loss");
     layers_refused("  - relu\n  - dense: {units: 4, from: input0}\n  - softmax_cross_entropy\n",
                    "4:5", "the output of relu0 is not used by any layer");
@@ -340,8 +343,9 @@ static void test_links_refused(void **state)
                    "5:", "must have one score per class");
     layers_refused("  - dense: 2\n  - squared_error\n",
                    "5:", "squared_error takes one value per sample");
-    layers_refused("  - dense: 2\n  - logistic_loss\n", "5:5",
-                   "the logit; put `dense: 1` before the loss; dense0 is [2]");
+    layers_refused(
+        "  - dense: 2\n  - logistic_loss\n", "5:5",
+        "the logit; put `dense: 1` before the loss (the input of this layer: dense0 is [2])");
 }
 
 static void test_tokens_refused(void **state)

@@ -15,7 +15,7 @@ for plan in "$plans"/*.yaml; do
     expect "$name: --dry-run ends well" [ "$code" -eq 0 ]
     rows "$name: each case has seconds and memory" "len(rows) >= 4 and all(
         r['estimate']['seconds'] > 0 and r['estimate']['memory_bytes'] > 0 for r in rows)"
-    expect "$name: says in all how long" grep -qE '^lockstep: dry run: [0-9]+ cases, about [0-9.]+ (s|min|h), ' err
+    expect "$name: says in all how long" grep -qE '^lockstep: dry run: cases: [0-9]+; about [0-9.]+ (s|min|h), ' err
     expect "$name: its first line does, too" grep -qE '^# Up to [0-9]+ s on 2 cores' <(head -n 1 "$plan")
 done
 expect "--dry-run makes no file" [ "$(find . -name '*.db*')" = "" ]
@@ -29,7 +29,7 @@ expect "then what each device needs, the largest use first" \
 
 expect "beside its name" grep -qx 'case 3 mlp:784-128-10 towers 2 cpu' out
 lockstep run --model mlp --dry-run --steps 10000000
-expect "a long time in minutes or hours" grep -qE '^lockstep: dry run: 1 cases, about [0-9.]+ (min|h), ' err
+expect "a long time in minutes or hours" grep -qE '^lockstep: dry run: cases: 1; about [0-9.]+ (min|h), ' err
 
 lockstep run --model poly --dry-run --until-precision 1%
 expect "a dry run says that there may be more blocks" grep -q ' (longer, if --until-precision needs more steps), at most ' err
@@ -147,11 +147,11 @@ rows "--devices all" "[len(r['case']['devices']) for r in rows] == [1, 2, 3]"
 tight="--model mlp --data synthetic:2000 --memory fraction=1e-6"
 lockstep run $tight --dry-run
 expect "a case that is refused has no time" eval '[ "$code" -eq 3 ] && grep -qx \
-    "lockstep: dry run: 1 cases, 1 refused; nothing was trained" err'
+    "lockstep: dry run: cases: 1, 1 refused; nothing was trained" err'
 lockstep run ${tight/mlp/mlp,poly} --dry-run
 seconds=$(awk '$2 == "poly" && !/case/ {print $5; exit}' out) # of the case that runs, rounded in the summary
 expect "nor a share of the others: $seconds s" grep -qE \
-    "^lockstep: dry run: 2 cases, 1 refused, about (${seconds%.*}|$((${seconds%.*} + 1))) s, at most [0-9.]+ MiB of memory" err
+    "^lockstep: dry run: cases: 2, 1 refused; about (${seconds%.*}|$((${seconds%.*} + 1))) s, at most [0-9.]+ MiB of memory" err
 printf 'model: poly\nlr: [0.1, 1e-1, .1, 0.10]\nsteps: 2\nwarmup: 0\n' >spelled.yaml
 lockstep run --plan spelled.yaml --dry-run
 expect "four spellings of one rate are named" grep -q -- '--lr 0.1, 1e-1, .1, 0.10: this case is listed 4 times and runs once' err

@@ -210,7 +210,7 @@ for case in mirrored "zero --zero-stage 3 --collectives formula" "local-sgd --lo
         name) for group in ('time', 'traffic', 'prediction', 'memory') for name in r[group] if name != 'wall_s')"
 done
 lockstep predict --results none --durations flops=1e9 --platform flat:$link --strategy mirrored --devices 2,4 --trace x
-expect "two cases are no trace" one_line "cannot be written to one file"
+expect "two cases are no trace" one_line "cases cannot all be written here"
 # shellcheck disable=SC2086
 lockstep predict $form $small --strategy mirrored --devices 4 --durations flops=1e9 --platform flat:$link \
     --allreduce ring --goal x

@@ -350,7 +350,7 @@ done <<'END'
 2|ci/bisect.sh GOOD BAD --build COMMAND|--bisect HEAD~1 HEAD --build true --model poly
 2|this is not a format; valid are: table, jsonl|--calibrate 1 ./base --format github
 2|is not valid; give a time|f.jsonl f.jsonl --max-time soon
-2|leaves nothing to compare|./base ./base --dry-run
+2|cannot be used with lockstep regress|./base ./base --dry-run
 2|but of lockstep results|f.jsonl f.jsonl --since 2d
 2|not a number of comparisons|--calibrate 0 ./base
 END

@@ -83,10 +83,9 @@ static ls_status share_variables(ls_graph *graph, ls_node *node)
     if (owner->shares >= 0 || (owner->layer != node->layer && !tied) ||
         (!tied && !same_options(&owner->options, &node->options)))
         return ls_fail(LS_CODE_USAGE, "graph", node->layer->name,
-                       "the layer to share variables with (node %d) has another kind or other "
-                       "options, or shares variables itself; name a layer of the same kind and "
-                       "options, which owns its variables",
-                       node->shares);
+                       "the layer to share variables with has another kind or other options, or "
+                       "shares variables itself; name a layer of the same kind and options, which "
+                       "owns its variables");
     /* Infers with a copied count of variables, so that different shapes are detected. */
     size_t before = graph->variables.count, elements = graph->variables.elements;
     LS_TRY(node->layer->infer(graph, node));

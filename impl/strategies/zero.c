@@ -26,7 +26,7 @@ enum { WINDOWS = 2, ALL = LS_ALL_WINDOWS };
 const ls_declared_option ls_option_zero_stage = {
     "zero-stage", "K", "1", "", 
     "what is divided over the replicas; 1: optimizer state; 2: gradients, too; 3: parameters, too",
-    .low = 1, .high = 3, .when = "in hybrid --hybrid-inner zero or --hybrid-outer zero"};
+    .low = 1, .high = 3, .when = "(for hybrid) --hybrid-inner zero or --hybrid-outer zero"};
 const ls_declared_option ls_option_zero_reshard = {
     "zero-reshard", "yes|no", "yes", "", "no: gathered parameters are kept from forward to backward",
     .type = LS_DECLARED_SWITCH, .when = "--zero-stage 3"};

@@ -362,7 +362,7 @@ judges = {"oracle": r"^step (\d+): .* in a replay of the same sums", "reference"
           "alone": r"^step (\d+): .*trains one replica at a time", "steps in one run": r"^(\d+) steps in one run: ", "evaluation": r"^evaluation after (\d+) steps: ",
           "race check": r"^race: ", "step check": r"^step: ", "span check": r"^span: ", "plain C": r"^kernels: the first gradient of ", "slope": r"^kernels: the first gradient is ",
           "bound": r"^lead: ", "owners": r"^owner: ", "replicas": r"^step (\d+): .* on replica 0\b", "places": r"^step (\d+): .* several devices have", "traffic": r"^traffic: ",
-          "learning rate": r"^step (\d+): the learning rate is ", "state": r"^after (\d+) steps \w+: ",
+          "learning rate": r"^step (\d+): the learning rate is ", "state": r"^after (\d+) steps, [^:]+: ",
           "finite loss": r"^diverged: the loss is \w+ at step (\d+)"}
 
 

@@ -113,13 +113,13 @@ static void test_the_command_line_replaces(void **state)
     } plans[] = {
         {"defaults: {batch: [4, 5]}\ncases: [{seed: 2}]\n", 1, 3, NULL},
         {"model: mlp\nbatch: [4, 5]\n", 1, 3,
-         "plan: p.yaml:2:1: the command line's value of batch replaces this one"},
+         "plan: p.yaml:2:1: --batch of the command line replaces this value"},
         {"cases: [{seed: 2, batch: 4}]\n", 1, 3,
-         "plan: p.yaml:1:19: the command line's value of batch replaces this one"},
+         "plan: p.yaml:1:19: --batch of the command line replaces this value"},
         {"defaults: {epochs: 2}\ncases: [{seed: 2, batch: 4}]\n", 1, 3,
-         "plan: p.yaml:2:19: the command line's value of batch replaces this one"},
+         "plan: p.yaml:2:19: --batch of the command line replaces this value"},
         {"cases: [{seed: 2, batch: 4}, {seed: 4, batch: 4}, {seed: 5, batch: 5}]\n", 3, 3,
-         "plan: p.yaml:1:19: the command line's value of batch replaces this one, and 2 more\n"},
+         "plan: p.yaml:1:19: --batch of the command line replaces this value, and 2 more\n"},
         {"cases: [{seed: [2, 4]}]\nexclude: [{batch: 3, seed: 4}]\n", 1, 3, NULL},
     };
     for (size_t i = 0; i < sizeof plans / sizeof *plans; i++) {

@@ -14,7 +14,7 @@ static void test_unknown_options(void **state)
     USAGE("run --zzzzzzzzz 5", "--zzzzzzzzz: unknown option");
     USAGE("run -m mlp", "-m: unknown option", "two dashes");
     USAGE("run -model mlp", "-model: unknown option");
-    USAGE("run --", "unknown option");
+    USAGE("run --", "takes no arguments after --");
     USAGE("run mlp", "argument: mlp: unexpected");
     USAGE("run --model mlp poly", "argument: poly: unexpected");
     USAGE("run --sizes 4KiB", "--sizes", "micro");
@@ -28,8 +28,8 @@ static void test_values_missing_or_twice(void **state)
     USAGE("run --model", "--model: the value is missing", "NAME");
     USAGE("run --model --batch 4", "--model: the value is missing");
     USAGE("run --model=", "--model: the value is empty");
-    USAGE("run --batch 1,,2", "--batch: the value is empty");
-    USAGE("run --batch 1,", "--batch: the value is empty");
+    USAGE("run --batch 1,,2", "--batch: a value in the list is empty");
+    USAGE("run --batch 1,", "--batch: a value in the list is empty");
     USAGE("run --batch 1 --batch 2", "--batch: is given twice", "list");
     USAGE("run --quiet --quiet", "--quiet: is given twice");
     USAGE("run --load a --load=a", "--load: is given twice");
@@ -113,7 +113,7 @@ static void test_bad_words(void **state)
           "use --model mlp:784-2048-10");
     USAGE("run --model 784-10",
           "--model: '784-10' are sizes without the name of a model; use --model mlp:784-10");
-    USAGE("run --devices cpu:0+cpu:0 --ranks 2", "'cpu:0' is named twice; each rank uses");
+    USAGE("run --devices cpu:0+cpu:0 --ranks 2", "'cpu:0' is named twice, or", "every rank uses");
     USAGE("run --devices gpu:0+gpu:0/1", "named twice");
     USAGE("run --devices cpu:x", "--devices");
     USAGE("run --devices cpu:0+", "--devices");

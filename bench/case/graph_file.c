@@ -159,10 +159,9 @@ static ls_status refuse_layer(const reading *r, const int *inputs, ls_status why
     if (strncmp(reason, before, sizeof before - 1) == 0)
         reason += sizeof before - 1;
     for (const int *n = inputs; *n >= 0; n++)
-        ls_text_add(text, sizeof text, "%s%s is %s", n > inputs ? " and " : "", r->places[*n].name,
+        ls_text_add(text, sizeof text, "%s%s %s", n > inputs ? " and " : "", r->places[*n].name,
                     shape_text(&r->graph->nodes[*n].shape, shape, sizeof shape));
-    ls_status status =
-        ls_yaml_refuse(r->file, "%.300s (the input of this layer: %s)", reason, text);
+    ls_status status = ls_yaml_refuse(r->file, "%.300s (shape of the input: %s)", reason, text);
     ls_status_free(why);
     return status;
 }

@@ -26,7 +26,7 @@ built=$(sed -n 's/^  CUDA  *//p' "$work/out")
 lockstep_ok devices
 reason=$(sed -n 's/^gpu  *//p' "$work/out")
 case "$built/$reason" in
-"not in this build/none: this build has no CUDA") ;;
+"not in this build/no GPU: this build has no CUDA") ;;
 [0-9]*/"no GPU driver is installed" | [0-9]*/"the GPU driver is too old: "* | [0-9]*/"no GPU: "*) reason=${reason%%;*} ;;
 *) wrong "CUDA is '$built', and devices says '$reason'" ;;
 esac

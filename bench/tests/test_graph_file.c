@@ -293,10 +293,9 @@ static void test_layers_refused(void **state)
                    "'with' is not a valid key here");
     layers_refused("  - dense: four\n", "4:12", "units: 'four' is not a whole number");
     layers_refused("  - dense: {units: 4, bias: 1}\n", "4:29", "bias: '1' is not yes or no");
-    layers_refused(
-        "  - dense\n", "4:5",
-        "this layer needs at least one unit; give `units:` of 1 or more (the input of this layer: "
-        "input0 is [8,8,2])");
+    layers_refused("  - dense\n", "4:5",
+                   "this layer needs at least one unit; give `units:` of 1 or more (shape of the "
+                   "input: input0 [8,8,2])");
     layers_refused("  - relu: 3\n", "4:11", "relu takes no options");
     layers_refused("  - conv: {units: 4, window: [3, 3, 3]}\n", "4:37", "[height, width]");
     layers_refused("  - conv: {units: 4, window: 3, pad: zero}\n", "4:38", "none, same or centred");
@@ -325,10 +324,10 @@ static void test_links_refused(void **state)
     layers_refused("  - relu\n  - add\n", "5:5",
                    "add takes two layers, but only one is given; `- add: NAME`");
     layers_refused("  - relu\n  - add: relu0\n", "5:", "add takes the layer relu0 twice");
-    layers_refused(
-        "  - conv: {units: 4, window: 3}\n  - add: input0\n", "5:5",
-        "the two inputs of this layer must have the same shape (the input of this layer: "
-        "conv0 is [6,6,4] and input0 is [8,8,2])");
+    layers_refused("  - conv: {units: 4, window: 3}\n  - add: input0\n", "5:5",
+                   "the two inputs of this layer must have the same shape (shape of the input: "
+                   "conv0 [6,6,4] and "
+                   "input0 [8,8,2])");
     layers_refused("  - dense: {units: 4, shares: relu0}\n", "4:", "called 'relu0'");
     layers_refused("  - relu\n  - dense: {units: 4, shares: relu0}\n", "5:5",
                    "the layer to share variables with has");
@@ -343,9 +342,8 @@ static void test_links_refused(void **state)
                    "5:", "must have one score per class");
     layers_refused("  - dense: 2\n  - squared_error\n",
                    "5:", "squared_error takes one value per sample");
-    layers_refused(
-        "  - dense: 2\n  - logistic_loss\n", "5:5",
-        "the logit; put `dense: 1` before the loss (the input of this layer: dense0 is [2])");
+    layers_refused("  - dense: 2\n  - logistic_loss\n", "5:5",
+                   "the logit; put `dense: 1` before the loss (shape of the input: dense0 [2])");
 }
 
 static void test_tokens_refused(void **state)

@@ -92,7 +92,7 @@ refuse() {
     expect "${*:2}: says why" grep -q -- "$1" err
     expect "${*:2}: one line" [ "$(wc -l <err)" -eq 1 ]
 }
-refuse "more than the 4 blocks of layers that the model has; use at most 4" --model gpt:4-2-8-8-24 --recompute 5
+refuse "more than the model's number of blocks of layers, 4; use --recompute full" --model gpt:4-2-8-8-24 --recompute 5
 refuse "2 or more" --model gpt:4-2-8-8-24 --recompute 1
 refuse "2 or more" --model gpt:4-2-8-8-24 --recompute most
 refuse "scores are never kept" --model gpt:4-2-8-8-24 --recompute selective

@@ -209,7 +209,7 @@ void ls_gpus_explain(const ls_gpu_answer *answer, ls_gpus *out)
 /* Lists the GPUs that this build finds. */
 static ls_status find_gpus(ls_machine *machine)
 {
-    ls_gpus gpus = {.reason = "none: this build has no CUDA"};
+    ls_gpus gpus = {.reason = "no GPU: this build has no CUDA"};
 #if LS_HAS_CUDA
     LS_TRY(ls_gpus_look(&gpus));
 #endif

@@ -23,7 +23,7 @@ static ls_status replace(const ls_placement *placement, const char *operation, c
     }
     ls_log_line(
         placement->log, LS_LOG_NORMAL,
-        "soft placement: %s%sthe device %s does not exist on this machine; %s is used instead",
+        "soft placement: %s%snot all devices of '%s' exist on this machine; instead, this uses: %s",
         operation ? operation : "", operation ? ": " : "", spec, list);
     return LS_OK;
 }

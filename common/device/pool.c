@@ -228,13 +228,16 @@ static ls_status fail_full(const ls_pool *pool, ls_memory_use use, size_t bytes,
     size_t largest_free = 0;
     for (const block *b = pool->free_blocks; b; b = b->free_after)
         largest_free = larger(largest_free, b->bytes);
-    if (reason)
-        snprintf(why, sizeof why, "; the system has no memory left (%s)", ls_status_text(reason));
+    if (reason) { /* without its remedy */
+        const char *text = ls_status_text(reason), *remedy = strrchr(text, ';');
+        const size_t length = remedy ? (size_t)(remedy - text) : strlen(text);
+        snprintf(why, sizeof why, "; the system refused more memory: %.*s", (int)length, text);
+    }
     ls_status_free(reason);
     return ls_fail(LS_CODE_MISSING, "memory", pool->name,
-                   "%zu bytes for %s do not fit: --memory %s allows %zu bytes; %zu are reserved, "
-                   "%zu are in use, and the largest free piece has %zu%s; try a smaller batch or "
-                   "model, more devices or another --memory",
+                   "%zu bytes for %s do not fit (--memory %s allows %zu bytes, of which %zu are "
+                   "reserved and %zu in use; largest free piece: %zu bytes)%s; try a smaller batch "
+                   "or model, more devices or another --memory",
                    bytes, ls_memory_use_name(use), pool->policy, ledger->limit, ledger->reserved,
                    in_use(ledger), largest_free, why);
 }

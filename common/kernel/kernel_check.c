@@ -90,18 +90,26 @@ ls_status ls_check_ranges(ls_work *work, const ls_update_range *ranges, int64_t 
     int64_t at = 0;
     if (range_count < 0 || (range_count && !ranges))
         return ls_fail(LS_CODE_USAGE, work->op, "ranges",
-                       "the number of ranges is %" PRId64
-                       ", but their array is NULL; give the array, or 0 ranges",
+                       "%" PRId64
+                       " ranges are given, but this number is negative, or their array is NULL; "
+                       "give the array, or 0 ranges",
                        range_count);
     for (int64_t r = 0; r < range_count; r++) {
         const ls_update_range *range = &ranges[r];
         if (range->count < 0 || range->first < at || (!gaps && range->first > at) ||
             range->first > count || range->count > count - range->first)
-            return ls_fail(LS_CODE_USAGE, work->op, "ranges",
-                           "the range of %" PRId64 " elements that begins at element %" PRId64
-                           " overlaps an earlier range, leaves a gap, or ends after the last "
-                           "element; give ranges that cover all %" PRId64 " elements in order",
-                           range->count, range->first, count);
+            return gaps
+                       ? ls_fail(LS_CODE_USAGE, work->op, "ranges",
+                                 "the range of %" PRId64 " elements that begins at element %" PRId64
+                                 " overlaps an earlier range, or ends after the last element; give "
+                                 "ranges in order within the %" PRId64 " elements",
+                                 range->count, range->first, count)
+                       : ls_fail(LS_CODE_USAGE, work->op, "ranges",
+                                 "the range of %" PRId64 " elements that begins at element %" PRId64
+                                 " overlaps an earlier range, leaves a gap, or ends after the last "
+                                 "element; give ranges that cover all %" PRId64
+                                 " elements in order",
+                                 range->count, range->first, count);
         LS_TRY(ls_check_value(work, "decay", range->decay));
         LS_TRY(ls_check_value(work, "keep", range->keep));
         work->flops += range->decay != 0 ? 2 * (double)range->count : 0;

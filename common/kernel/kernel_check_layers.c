@@ -74,14 +74,22 @@ ls_status ls_check_gather_crops(const ls_gather_crops_args *a, ls_work *work)
                          OF_TYPE(state, 1, 1, 0), WRITE(out, a->rows, out)));
     LS_TRY(ls_check_source(work, a->source, a->samples, (size_t)in));
     work->flops += 5.0 * (double)a->rows * (double)out;
-    if (a->channels < 1 || a->pad < 0 || a->pad > a->in_side || a->out_side < 1 ||
-        a->out_side > a->in_side + 2 * a->pad || a->in_side > 1 << 12)
-        return ls_fail(LS_CODE_USAGE, work->op, "out_side",
-                       "a crop with sides of %" PRId64
-                       " pixels does not fit an image with sides of %" PRId64
-                       " and a border of %" PRId64
-                       " pixels; give 1 or more that fit (sides of images: at most %d pixels)",
-                       a->out_side, a->in_side, a->pad, 1 << 12);
+    if (a->channels < 1)
+        return ls_fail(LS_CODE_USAGE, work->op, "channels",
+                       "%" PRId64 " channels are given; give 1 or more", a->channels);
+    if (a->pad < 0 || a->pad > a->in_side)
+        return ls_fail(LS_CODE_USAGE, work->op, "pad",
+                       "a border of %" PRId64
+                       " pixels is below 0, or above the image's side, %" PRId64
+                       "; give a border within these limits",
+                       a->pad, a->in_side);
+    if (a->out_side < 1 || a->out_side > a->in_side + 2 * a->pad || a->in_side > 1 << 12)
+        return ls_fail(
+            LS_CODE_USAGE, work->op, "out_side",
+            "a crop with sides of %" PRId64 " pixels does not fit an image with sides of %" PRId64
+            " and a border of %" PRId64
+            " pixels; give a side of 1 or more that fits (sides of images: at most %d pixels)",
+            a->out_side, a->in_side, a->pad, 1 << 12);
     return LS_OK;
 }
 
@@ -238,8 +246,8 @@ static ls_status check_lstm(const ls_work *work, const ls_lstm_shape *s, int64_t
     if (s->steps < 1 || s->inputs < 1 || s->hidden < 1 || s->hidden > longest_side)
         return ls_fail(LS_CODE_USAGE, work->op, "shape",
                        "%" PRId64 " steps, %" PRId64 " inputs and %" PRId64
-                       " states are given; give 1 or more of each",
-                       s->steps, s->inputs, s->hidden);
+                       " states are given; give 1 or more of each, and at most %" PRId64 " states",
+                       s->steps, s->inputs, s->hidden, longest_side);
     LS_TRY(count_elements(work, "x", s->steps, s->inputs, 1, &sizes[0]));
     LS_TRY(count_elements(work, "kept", s->steps, s->hidden, LS_LSTM_KEPT, &sizes[1]));
     sizes[2] = s->last ? s->hidden : s->steps * s->hidden;

@@ -77,10 +77,10 @@ static ls_status check_shortcut(const ls_work *work, const ls_shortcut_shape *s,
         s->stride < 1 || s->stride > INT32_MAX || s->in_height > INT32_MAX ||
         s->in_width > INT32_MAX)
         return ls_fail(LS_CODE_USAGE, work->op, "shape",
-                       "a shortcut from %" PRId64 " x %" PRId64 " x %" PRId64 " to %" PRId64
-                       " channels with a stride of %" PRId64
-                       " is not possible; give at least as many output channels as input channels, "
-                       "and a stride of 1 or more",
+                       "%" PRId64 " x %" PRId64 " x %" PRId64 " to %" PRId64
+                       " channels with stride %" PRId64
+                       " is not possible; give sides from 0, channels and stride from 1, and no "
+                       "fewer output than input channels",
                        s->in_height, s->in_width, s->channels, s->outputs, s->stride);
     const size_t height = (size_t)((s->in_height + s->stride - 1) / s->stride);
     const size_t width = (size_t)((s->in_width + s->stride - 1) / s->stride);
@@ -116,7 +116,9 @@ static ls_status check_mean(const ls_work *work, int64_t pixels, int64_t channel
     if (channels < 0 || !ls_size_multiply((size_t)pixels, (size_t)channels, &size) ||
         size > INT64_MAX / 8)
         return ls_fail(LS_CODE_USAGE, work->op, "channels",
-                       "%" PRId64 " channels are given; give 0 or more", channels);
+                       "%" PRId64
+                       " channels are given; give 0 or more, and no more than memory can hold",
+                       channels);
     *out = (int64_t)size;
     return LS_OK;
 }

@@ -161,8 +161,9 @@ static ls_status check_attention(const ls_work *work, const ls_attention_shape *
         s->width > longest)
         return ls_fail(LS_CODE_USAGE, work->op, "shape",
                        "%" PRId64 " heads, %" PRId64 " channels and %" PRId64
-                       " positions are not possible; the heads must divide the channels evenly",
-                       s->heads, s->width, s->steps);
+                       " positions are not possible; give heads that divide the channels evenly, "
+                       "and at most %" PRId64 " channels and positions",
+                       s->heads, s->width, s->steps, longest);
     *row = s->steps * s->width;
     *pairs = (double)s->rows * (double)s->width * (double)s->steps * (double)(s->steps + 1) / 2;
     return LS_OK;

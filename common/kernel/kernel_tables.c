@@ -43,7 +43,7 @@ ls_status ls_kernel_table_need(const ls_kernel_table *table, const char *entry, 
     }
     return ls_fail(LS_CODE_MISSING, "kernels", table->name,
                    "this type of device has no operation %s, which %s needs; use another type of "
-                   "device, or another model",
+                   "device, or a case that does not need it",
                    entry, whose);
 }
 

@@ -127,11 +127,16 @@ ls_status ls_graph_add_layer(ls_graph *graph, const ls_layer *layer, const int *
         node->inputs[node->input_count] = input;
     }
     if (node->input_count < node->layer->inputs ||
-        node->input_count > node->layer->inputs + node->layer->more_inputs ||
-        shares >= graph->count)
+        node->input_count > node->layer->inputs + node->layer->more_inputs)
+        return ls_fail(
+            LS_CODE_USAGE, "graph", layer->name,
+            "the number of inputs, %d, does not fit this layer; give at least %d and at most %d",
+            node->input_count, node->layer->inputs, node->layer->inputs + node->layer->more_inputs);
+    if (shares >= graph->count)
         return ls_fail(LS_CODE_USAGE, "graph", layer->name,
-                       "this layer takes %d inputs, but %d are given; give as many as it takes",
-                       node->layer->inputs, node->input_count);
+                       "the layer to share variables with (node %d) is not earlier than this "
+                       "layer; name an earlier one",
+                       shares);
     LS_TRY(shares >= 0 ? share_variables(graph, node) : node->layer->infer(graph, node));
     for (int i = 0; i < node->input_count; i++)
         graph->nodes[node->inputs[i]].uses++;

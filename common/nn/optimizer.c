@@ -97,9 +97,14 @@ static ls_status parse_value(const char *item, bool first, unsigned *seen, ls_op
                            fields[i].name);
         if (!ls_parse_real(bare ? item : equals + 1, &value) || value < fields[i].low ||
             value >= fields[i].high)
-            return ls_fail(LS_CODE_USAGE, "optimizer", item,
-                           "%s is out of range; give a number from %g to below %g", fields[i].name,
-                           fields[i].low, fields[i].high);
+            return isinf(fields[i].high)
+                       ? ls_fail(LS_CODE_USAGE, "optimizer", item,
+                                 "%s is not a number of %g or more; give such a number",
+                                 fields[i].name, fields[i].low)
+                       : ls_fail(LS_CODE_USAGE, "optimizer", *item ? item : "(empty)",
+                                 "%s is missing, not a number, or out of range; give a number from "
+                                 "%g to below %g",
+                                 fields[i].name, fields[i].low, fields[i].high);
         *seen |= 1u << i;
         *field_at(out, &fields[i]) = value;
         return LS_OK;

@@ -181,7 +181,7 @@ ls_status ls_repeats_check(const ls_graph *graph, int drops)
                        "have; use --recompute full, or a number of blocks");
     return drops <= units ? LS_OK
                           : ls_fail(LS_CODE_USAGE, "option", "--recompute",
-                                    "%d is more than the %d blocks of layers that the model has; "
-                                    "use at most %d, or --recompute full",
-                                    drops, units, units);
+                                    "%d is more than the model's number of blocks of layers, %d; "
+                                    "use --recompute full, or fewer blocks (at least 2)",
+                                    drops, units);
 }

@@ -177,10 +177,10 @@ static ls_status find_gpt2(const ls_tensor_file *file, const char *path, const c
     const ls_tensor *plain = ls_tensors_find(file, name), *whole = ls_tensors_find(file, with);
     snprintf(where, sizeof where, "%s: %s", path, name);
     if (plain && whole)
-        return ls_fail(
-            LS_CODE_MISSING, "load", where,
-            "the file has this tensor twice, with the prefix %s and without; save the tensor once",
-            prefix);
+        return ls_fail(LS_CODE_MISSING, "load", where,
+                       "the file has this tensor twice, with the prefix '%s' and without; save the "
+                       "tensor once",
+                       prefix);
     *out = plain ? plain : whole;
     return LS_OK;
 }

@@ -23,8 +23,8 @@ static inline ls_status example_expect(bool right, const char *figure)
 {
     return right ? LS_OK
                  : ls_fail(LS_CODE_CHECK, "example", figure,
-                           "this figure differs from what the comment at the top of the example's "
-                           "file promises; correct the example or the comment");
+                           "this was expected, but is not so; correct the example, or the comment "
+                           "at the top of its file");
 }
 
 /** Allocates memory on device `index`. */

@@ -152,8 +152,8 @@ static ls_status open_kernels(const ls_parallel *me, ls_device *device, ls_kerne
         me->options.table ? me->options.table : ls_kernel_table_default(info->name.kind);
     if (!table || table->kind != info->name.kind)
         return ls_fail(LS_CODE_USAGE, "make_parallel", info->text,
-                       "the table of kernels is for another kind of device; name a table for this "
-                       "kind, or no table");
+                       "the given table of kernels is for another kind of device, or this build "
+                       "has no kernels for this kind; use a table for this kind, or cpu:0");
     return table->open(device, out);
 }
 

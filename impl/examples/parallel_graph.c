@@ -34,11 +34,10 @@ static ls_status check_rows(const ls_part *part)
     }
     if (inputs < 1 || !ls_graph_input(graph, inputs - 1) || ls_graph_input(graph, inputs) ||
         part->output_count > 1)
-        return ls_fail(
-            LS_CODE_USAGE, "make_parallel", "batches",
-            "there are %d inputs and %d outputs; give each input of this graph (and after "
-            "them the target, if gradients are computed), and no or one output",
-            part->input_count, part->output_count);
+        return ls_fail(LS_CODE_USAGE, "make_parallel", "batches",
+                       "%d inputs and %d outputs do not fit the graph; give all its inputs in "
+                       "order, then the target if gradients are computed, and at most one output",
+                       part->input_count, part->output_count);
     if (part->gradients)
         LS_TRY(check_row("target", &part->input[inputs],
                          ls_graph_takes_labels(graph) ? sizeof(int32_t) : output));

@@ -207,7 +207,8 @@ static ls_status check_terms(const char *name, const ls_matrix *const *terms, si
         fits = fits && terms[i]->rows == terms[0]->rows && terms[i]->columns == terms[0]->columns;
     return fits ? LS_OK
                 : ls_fail(LS_CODE_USAGE, "operation", name,
-                          "%zu terms cannot be added; give two terms or more, all of one shape",
+                          "the terms (%zu) are fewer than two, or not all of one shape; give two "
+                          "terms or more, all of one shape",
                           count);
 }
 

@@ -19,9 +19,9 @@ int ls_ps_worker_on(const ls_job *job, int index)
 ls_status ls_ps_refuse_arrival(const char *comm)
 {
     return ls_fail(LS_CODE_USAGE, "option", "--comm",
-                   "a server that does not wait for all workers must receive from whichever worker "
-                   "sends first, which '%s' cannot do between GPUs; use --ps-mode sync "
-                   "--ps-backup-workers 0, or CPU devices",
+                   "a server that does not wait for all workers must receive from whichever sends "
+                   "first, which '%s' cannot do; use --ps-mode sync --ps-backup-workers 0, or CPU "
+                   "devices with --comm auto",
                    comm);
 }
 

@@ -101,7 +101,8 @@ static ls_status check_even(const char *option, const char *what, int64_t parts,
         if (devices % d == 0)
             ls_text_add(text, sizeof text, "%s%lld", *text ? ", " : "", (long long)d);
     return devices % parts ? ls_fail(LS_CODE_USAGE, "option", option,
-                                     "%lld %s cannot share %lld devices evenly; use one of %s",
+                                     "%lld %s cannot share the devices (%lld) evenly; give a "
+                                     "divisor of that number (%s), or change the number of devices",
                                      (long long)parts, what, (long long)devices, text)
                            : LS_OK;
 }

@@ -132,8 +132,8 @@ ls_status ls_ps_check(const ls_outline *o)
                        ps->servers, o->ranks, ps->servers + 1);
     if (ps->backups && ps->backups >= workers)
         return ls_fail(LS_CODE_USAGE, "option", "--ps-backup-workers",
-                       "with %d backups among %d workers there is no worker to wait for; use at "
-                       "most %d backups, or more workers",
+                       "the backups (%d) must be fewer than the workers (%d); use "
+                       "--ps-backup-workers of at most %d, or more workers",
                        ps->backups, workers, workers - 1);
     return LS_OK;
 }

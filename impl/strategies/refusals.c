@@ -134,8 +134,8 @@ static ls_status check_accumulation(const ls_strategy *strategy, const ls_outlin
                        "each, or --zero-stage 1");
     if (most < pieces * replicas)
         return ls_fail(LS_CODE_USAGE, "option", "--gradient-accumulation-steps",
-                       "%lld pieces for each of %lld %s are more than the batch's %lld %s; use at "
-                       "most %lld, or %s",
+                       "with %lld pieces per replica and %lld %s, some pieces would be empty, "
+                       "since the batch has %lld %s; use at most %lld, or %s",
                        (long long)pieces, (long long)replicas,
                        replicas > 1 ? "replicas" : "replica", (long long)most,
                        job->exact.on ? "shards" : "samples",
@@ -160,8 +160,8 @@ static ls_status check_sums(const ls_strategy *strategy, const ls_outline *o)
     return ls_fail(LS_CODE_USAGE, "option",
                    job->division.microbatches ? "--pipeline-microbatches"
                                               : "--gradient-accumulation-steps",
-                   "a replica keeps at most %d partial sums of its loss, but %d pieces that are "
-                   "exchanged separately need more; use fewer pieces",
+                   "a replica keeps at most %d partial sums of its loss, and %d pieces of the "
+                   "batch, with one or more sums each, need more; use a smaller number",
                    LS_REPLICA_LOSSES - 1, pieces);
 }
 
@@ -219,13 +219,14 @@ ls_status ls_strategy_check(const ls_strategy *strategy, const ls_outline *o)
                        LS_JOB_REPLICAS);
     if (batch < replicas)
         return ls_fail(LS_CODE_USAGE, "option", "--batch",
-                       "%lld samples are fewer than the %lld replicas; use a batch of at least "
+                       "%lld is less than the number of replicas, %lld; use a batch of at least "
                        "%lld, or fewer devices",
                        (long long)batch, (long long)replicas, (long long)replicas);
     if (o->job->exact.on && shards < replicas)
-        return ls_fail(LS_CODE_USAGE, "option", "--micro-shards",
-                       "%lld shards are fewer than the %lld replicas; use --micro-shards %lld, or "
-                       "fewer devices",
-                       (long long)shards, (long long)replicas, (long long)replicas);
+        return ls_fail(
+            LS_CODE_USAGE, "option", "--micro-shards",
+            "%lld is less than the number of replicas, %lld; use --micro-shards %lld, or "
+            "fewer devices",
+            (long long)shards, (long long)replicas, (long long)replicas);
     return LS_OK;
 }

@@ -20,8 +20,8 @@ static ls_status check(const ls_outline *outline)
 {
     if (outline->devices != 1 || outline->ranks != 1)
         return ls_fail(LS_CODE_USAGE, "strategy", "single",
-                       "this strategy runs on one device of one rank, not on %zu devices of %d "
-                       "ranks; use --devices 1 and --ranks 1, or --strategy mirrored",
+                       "this strategy runs on one device of one rank, but the job has --devices "
+                       "%zu and --ranks %d; use --devices 1 and --ranks 1, or --strategy mirrored",
                        outline->devices, outline->ranks);
     return LS_OK;
 }

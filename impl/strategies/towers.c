@@ -104,10 +104,10 @@ static void build(ls_step *s)
 static ls_status check(const ls_outline *outline)
 {
     if (outline->ranks != 1)
-        return ls_fail(LS_CODE_USAGE, "strategy", "towers",
-                       "this strategy runs in one process, not on %d ranks; use --ranks 1, or "
-                       "--strategy mirrored",
-                       outline->ranks);
+        return ls_fail(
+            LS_CODE_USAGE, "strategy", "towers",
+            "this strategy runs on one rank, not on %d; use --ranks 1, or --strategy mirrored",
+            outline->ranks);
     return LS_OK;
 }
 

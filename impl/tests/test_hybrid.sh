@@ -134,7 +134,7 @@ refused() {
     expect "refused: $*" [ "$code" -eq 2 ]
     expect "in one line, with $words" one_line "$words"
 }
-refused 'hybrid-replicas.*3 replicas.*4 devices evenly; use one of 1, 2, 4' --devices 4 --hybrid-replicas 3
+refused 'hybrid-replicas.*3 replicas.*devices .4. evenly; give a divisor of that number .1, 2, 4.' --devices 4 --hybrid-replicas 3
 refused 'hybrid-replicas.*2 replicas.*1 devices' --devices 1
 refused 'hybrid-replicas' --devices 2 --hybrid-replicas 0
 refused 'hybrid-inner.*model-parallel' --devices 2 --hybrid-inner towers

@@ -98,7 +98,7 @@ refused 'has no layer' --strategy model-parallel --devices 2 --model-parallel-pl
 refused 'names no device' --strategy model-parallel --devices 2 --model-parallel-place dense0
 refused '4 layers' --strategy model-parallel --devices 5
 echo 'dense0=cpu:0,dense1' >"$dir/plan"
-refused 'dense1: the part .=DEVICE. is missing' --strategy model-parallel --devices 2 --model-parallel-place "$dir/plan"
+refused 'dense1: this is not NODE=DEVICE: a part is missing' --strategy model-parallel --devices 2 --model-parallel-place "$dir/plan"
 refused 'is not a file' --strategy model-parallel --devices 2 --model-parallel-place "$dir/none"
 refused 'Is a directory' --strategy model-parallel --devices 2 --model-parallel-place "$dir"
 printf '# nothing\n\n' >"$dir/plan"

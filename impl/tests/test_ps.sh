@@ -48,7 +48,7 @@ rows "one step of all members, memory by the formula" "all(d[k] == d['formula'][
     for d in x['memory']['devices'] for k in d['formula'])"
 lockstep run --strategy ps --comm device --devices 2 --ps-mode async --results none
 expect "servers that take what comes first want more" [ "$code" -eq 2 ]
-expect "servers that take what comes first want more" one_line "receive from whichever worker sends first"
+expect "servers that take what comes first want more" one_line "receive from whichever sends first"
 
 lockstep_ok run --strategy ps --devices 2 --ps-mode sync,async,ssp --model poly --steps 0 --warmup 0 --results none --format jsonl
 rows "no steps at all are a row" "len(rows) == 3 and all(x['result']['status'] == 'ok' and 'time' not in x for x in rows)"

@@ -59,8 +59,8 @@ refuse() { # refuse TEXT ARGUMENTS...
     expect "refused with status 2" [ "$code" -eq 2 ]
     expect "in one line" one_line "$text"
 }
-refuse '--ps-backup-workers: with 3 backups among 3 workers' --devices 3 --ps-backup-workers 3
-refuse '--ps-backup-workers: with 3 backups among 3 workers' --ranks 5 --ps-servers 2 --ps-backup-workers 3
+refuse '--ps-backup-workers: the backups (3) must be fewer than the workers (3)' --devices 3 --ps-backup-workers 3
+refuse '--ps-backup-workers: the backups (3) must be fewer than the workers (3)' --ranks 5 --ps-servers 2 --ps-backup-workers 3
 refuse '--ps-backup-workers: .*--reduce fast' --devices 3 --ps-backup-workers 1 --reduce exact
 refuse '--ps-backup-workers: applies to no case.*--ps-mode sync' --devices 3 --ps-backup-workers 1 --ps-mode async
 refuse '--ps-backup-workers: applies to no case.*--ps-mode sync' --devices 3 --ps-backup-workers 1 --ps-mode ssp

@@ -221,7 +221,8 @@ static void test_impossible_cases_are_left_out(void **state)
     assert_non_null(strstr(said, "lockstep: left out: mlp, --strategy single --devices 2"));
     ls_request_free(request);
     /* No case is left: one line, with the reason of the first. */
-    USAGE("run --devices 2", "single: this strategy runs on one device", "not on 2 devices of 1");
+    USAGE("run --devices 2", "single: this strategy runs on one device",
+          "--devices 2 and --ranks 1; ");
     USAGE("run --devices 4,2", "not on 4 devices of 1");
 }
 

@@ -63,7 +63,7 @@ ls_status ls_cuda_fail(const char *where, const char *doing, cudaError_t error, 
     if (is_of_capture(error) && !remedy)
         remedy = "use --capture no";
     if (error == cudaErrorMemoryAllocation && ask_memory(&available, &total) == cudaSuccess) {
-        snprintf(memory, sizeof memory, "; %zu of its %zu bytes are free", available, total);
+        snprintf(memory, sizeof memory, "; the GPU has %zu bytes free of %zu", available, total);
         if (!remedy)
             remedy = "try --memory growth or fraction=F, a smaller batch or more devices";
     }

@@ -177,8 +177,8 @@ static void all_is_taken_once(void **state)
     assert_int_equal(ls_pool_ledger(first).reserved, 0);
     assert_null(ls_pool_allocate(first, LS_MEMORY_PARAMETERS, 47 * mib, &memory));
     refused(first, 3 * mib,
-            "memory: gpu:0/0: 3145728 bytes for activations do not fit: --memory all allows "
-            "52297728 bytes; 49283072 are reserved, 49283072 are in use, ");
+            "memory: gpu:0/0: 3145728 bytes for activations do not fit (--memory all allows "
+            "52297728 bytes, of which 49283072 are reserved and 49283072 in use; ");
     assert_null(ls_pool_allocate(second, LS_MEMORY_PARAMETERS, 47 * mib, &memory));
     assert_int_equal(gpu.chunks, 1);
     ls_pool_close(first);

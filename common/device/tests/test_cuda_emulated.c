@@ -86,10 +86,10 @@ static void failures_say_what_they_mean(void **state)
     says(status, "; use --capture no");
     says(ls_cuda_check("gpu:0", "sum", cudaErrorStreamCaptureWrongThread), "--capture no");
     says(ls_cuda_check("gpu:0", "allocate 77 bytes", cudaErrorMemoryAllocation),
-         "allocate 77 bytes: out of memory (cudaErrorMemoryAllocation); 4294967296 of its "
-         "8589934592 bytes are free; try --memory growth or fraction=F, a smaller batch");
+         "allocate 77 bytes: out of memory (cudaErrorMemoryAllocation); the GPU has "
+         "4294967296 bytes free of 8589934592; try --memory growth or fraction=F, a smaller batch");
     status = ls_cuda_fail("gpu:0", "instantiate", cudaErrorMemoryAllocation, "--capture no works");
-    says(status, "are free; --capture no works");
+    says(status, "bytes free of 8589934592; --capture no works");
     status = ls_cuda_check("gpu:0", "launch", cudaErrorInvalidValue);
     assert_null(strchr(ls_status_text(status), ';'));
     ls_status_free(status);
@@ -143,10 +143,10 @@ static void missing_memory_is_explained(void **state)
     cuda_emulated.malloc_error = cudaErrorMemoryAllocation;
     ls_status status = ls_device_allocate(f->device[0], LS_MEMORY_ACTIVATIONS, 4000000, &memory);
     assert_int_equal(ls_status_code(status), LS_CODE_MISSING);
-    says(status, "memory: gpu:0: 4000000 bytes for activations do not fit: ");
+    says(status, "memory: gpu:0: 4000000 bytes for activations do not fit (--memory ");
     status = ls_device_open(f->machine, &name, &policy, &all);
     says(status, "allocate 3570191565 bytes: out of memory (cudaErrorMemoryAllocation); "
-                 "4294967296 of its 8589934592 bytes are free; try --memory growth");
+                 "the GPU has 4294967296 bytes free of 8589934592; try --memory growth");
     cuda_emulated.malloc_error = cudaSuccess;
     assert_int_equal(cuda_emulated.pieces, before);
 }

@@ -36,7 +36,7 @@ static void this_machine_is_described(void **state)
     assert_true(*info->host && *info->cpu && *info->arch && *info->kernel && *info->isa);
     const int gpus = ls_machine_count(machine, LS_DEVICE_GPU);
     assert_true(*info->gpu);
-    assert_int_equal(!strcmp(info->gpu, "none: this build has no CUDA"), !LS_HAS_CUDA);
+    assert_int_equal(!strcmp(info->gpu, "no GPU: this build has no CUDA"), !LS_HAS_CUDA);
     assert_true(gpus == 0 || *info->driver);
     assert_int_equal(ls_machine_count(machine, LS_DEVICE_CPU), info->cores_allowed);
     assert_int_equal(ls_machine_best_kind(machine), gpus ? LS_DEVICE_GPU : LS_DEVICE_CPU);

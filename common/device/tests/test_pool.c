@@ -180,7 +180,7 @@ static void neighbours_join(void **state)
         void *pieces[3];
         for (int i = 0; i < 3; i++)
             pieces[i] = take(pool, LS_MEMORY_WORKSPACE, 100); /* of 356: 128, 128 and 100 */
-        refused(pool, 1, "largest free piece has 0");
+        refused(pool, 1, "largest free piece: 0 bytes)");
         for (int i = 0; i < 3; i++)
             assert_true(ls_pool_release(pool, pieces[orders[o][i]]));
         assert_ptr_equal(take(pool, LS_MEMORY_WORKSPACE, 356), pieces[0]);
@@ -216,8 +216,8 @@ static void fraction_holds_to_the_byte(void **state)
     assert_int_equal(system.taken, limit);
     refused(
         pool, 1,
-        "1 bytes for activations do not fit: --memory fraction=0.4 allows 4194306 bytes; 4194306 "
-        "are reserved, 4194306 are in use, and the largest free piece has 0; ");
+        "1 bytes for activations do not fit (--memory fraction=0.4 allows 4194306 bytes, of which "
+        "4194306 are reserved and 4194306 in use; largest free piece: 0 bytes); ");
     assert_true(ls_pool_release(pool, all));
     take(pool, LS_MEMORY_ACTIVATIONS, limit);
     ls_pool_close(pool);
@@ -268,7 +268,7 @@ static void a_system_that_has_no_more_is_named(void **state)
     ls_pool *pool = open_pool(&system, (ls_memory_policy){.kind = LS_MEMORY_GROWTH}, 100 * mib);
     take(pool, LS_MEMORY_ACTIVATIONS, 100); /* a whole unit is refused, one page is not */
     assert_int_equal(system.taken, 64 << 10);
-    refused(pool, 2 * mib, "; the system has no memory left (mmap: no more); ");
+    refused(pool, 2 * mib, "; the system refused more memory: mmap: no more; ");
     take(pool, LS_MEMORY_ACTIVATIONS, 512 << 10);
     ls_pool_close(pool);
     assert_int_equal(system.left, mib);

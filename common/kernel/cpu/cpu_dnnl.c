@@ -13,10 +13,14 @@ ls_status ls_dnnl_check(dnnl_status_t status, const char *what)
 {
     if (status == dnnl_success)
         return LS_OK;
-    return ls_fail(
-        status == dnnl_out_of_memory ? LS_CODE_MISSING : LS_CODE_CHECK, "oneDNN", what,
-        "this function of oneDNN failed with status %d; try another version of the library",
-        (int)status);
+    if (status == dnnl_out_of_memory)
+        return ls_fail(
+            LS_CODE_MISSING, "oneDNN", what,
+            "there is not enough memory for this operation; use a smaller model or batch");
+    return ls_fail(LS_CODE_CHECK, "oneDNN", what,
+                   "oneDNN failed with status %d (see dnnl_status_t) while it prepared this; try "
+                   "another version of oneDNN",
+                   (int)status);
 }
 
 /* ---- What differs between oneDNN 2 and 3 --------------------------------------------------- */

@@ -250,7 +250,7 @@ static void refuses_residual(ls_kernels *k)
         op, "to 2 channels");
     refused(
         t->shortcut_backward(k, &(ls_shortcut_backward_args){{1, 4, 4, 3, 3, 0}, data, data}, &op),
-        op, "a stride of 0");
+        op, "stride 0");
     refused(t->mean_pool_forward(k, &(ls_mean_pool_forward_args){1, 0, 2, data, data}, &op), op,
             "0 pixels");
     refused(t->mean_pool_backward(k, &(ls_mean_pool_backward_args){1, 1, -2, data, data}, &op), op,

@@ -79,13 +79,16 @@ ls_status ls_context_check(const ls_graph *g, int64_t places)
                            (long long)node->options.units, (long long)node->options.units);
     }
     const int64_t positions = g->nodes[g->count - 1].shape.size[0];
-    if (2 * places > positions || places > LS_CONTEXT_PLACES)
+    if (places > LS_CONTEXT_PLACES)
+        return ls_fail(LS_CODE_USAGE, "option", "--devices",
+                       "%lld devices are too many for the positions of a sequence; use at most %d",
+                       (long long)places, LS_CONTEXT_PLACES);
+    if (2 * places > positions)
         return ls_fail(
             LS_CODE_USAGE, "option", "--devices",
             "each of %lld devices needs two separate parts of a sequence, but a sequence has only "
             "%lld positions; use at most %lld devices",
-            (long long)places, (long long)positions,
-            (long long)(positions / 2 < LS_CONTEXT_PLACES ? positions / 2 : LS_CONTEXT_PLACES));
+            (long long)places, (long long)positions, (long long)(positions / 2));
     return LS_OK;
 }
 

@@ -166,6 +166,7 @@ static const char plan_form[] =
 static ls_status find_node(const ls_graph *graph, const char *name, int *out)
 {
     char list[512] = "", one[LS_NODE_NAME];
+    bool whole = true;
     for (int n = 0; n < graph->count; n++) {
         if (is_input(graph, n))
             continue;
@@ -174,7 +175,11 @@ static ls_status find_node(const ls_graph *graph, const char *name, int *out)
             *out = n;
             return LS_OK;
         }
-        snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", *list ? ", " : "", one);
+        const size_t used = strlen(list);
+        const bool fits = used + strlen(one) + sizeof ", , ..." < sizeof list;
+        if (whole)
+            snprintf(list + used, sizeof list - used, "%s%s", used ? ", " : "", fits ? one : "...");
+        whole &= fits;
     }
     return ls_fail(LS_CODE_USAGE, "placement", name, "no layer has this name; the layers are %s",
                    list);
@@ -205,8 +210,8 @@ static ls_status place_one(const ls_graph *graph, char *item, const ls_device_na
     int node, place;
     char *equals = strchr(item, '=');
     if (!equals || equals == item || !equals[1])
-        return ls_fail(LS_CODE_USAGE, "placement", item, "the part '=DEVICE' is missing; %s",
-                       plan_form);
+        return ls_fail(LS_CODE_USAGE, "placement", item,
+                       "this is not NODE=DEVICE: a part is missing; %s", plan_form);
     *equals = 0;
     LS_TRY(find_node(graph, item, &node));
     if (out[node] >= 0)

@@ -25,7 +25,7 @@ static ls_status parse_sizes(const char *text, int64_t sizes[MLP_SIZES], int *co
             fits = ls_parse_integer(item, 1, largest_size, &sizes[*count]);
         }
         if (!fits)
-            return ls_fail(LS_CODE_USAGE, "model", text,
+            return ls_fail(LS_CODE_USAGE, "model", *text ? text : "(empty)",
                            "mlp takes 2 to %d sizes, whole numbers from 1 to %lld joined by '-'; "
                            "for example mlp:784-128-10",
                            MLP_SIZES, (long long)largest_size);

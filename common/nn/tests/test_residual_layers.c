@@ -158,7 +158,7 @@ static void refused_layers(void **state)
     refused(&f, "bn", (int[]){flat, -1}, -1, NULL, "must be an image");
     refused(&f, "bn", (int[]){image, small, -1}, -1, NULL, "must have the same shape");
     refused(&f, "bn", (int[]){image, -1}, bn, NULL, "moving statistics");
-    refused(&f, "bn", (int[]){image, small, flat, -1}, -1, NULL, "takes 1");
+    refused(&f, "bn", (int[]){image, small, flat, -1}, -1, NULL, "number of inputs, 3, ");
     refused(&f, "shortcut", (int[]){flat, -1}, -1, &halves, "must be an image");
     refused(&f, "shortcut", (int[]){small, -1}, -1,
             &(ls_layer_options){.units = 3, .window = {.stride = 1}}, "as many channels");

@@ -106,7 +106,7 @@ static void misuse_is_refused(void **state)
             "[2, 2] times [1, 2]");
     refused(ls_placed_add_n(f->program, here, (const ls_matrix *[]){f->a, row}, 2, &out),
             LS_CODE_USAGE, "one shape");
-    refused(ls_placed_add_n(f->program, here, &f->a, 1, &out), LS_CODE_USAGE, "1 terms");
+    refused(ls_placed_add_n(f->program, here, &f->a, 1, &out), LS_CODE_USAGE, "terms (1)");
     refused(ls_placed_matmul(f->program, (ls_place){"far", "cpu:9"}, f->a, f->a, &out),
             LS_CODE_MISSING, "operation: far: device: cpu:9");
     must(ls_placed_open(&f->placement, &other));

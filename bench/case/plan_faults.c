@@ -119,7 +119,7 @@ static ls_status check_bitflip(const ls_plan_of_case *plan, const char *where)
                        "only steps %lld to %lld are compared with the reference; name one of "
                        "these%s",
                        (long long)first, (long long)(first + compared - 1),
-                       step >= first && compared < all ? ", or raise --gate-steps" : "");
+                       step >= first && step < first + all ? ", or raise --gate-steps" : "");
     const ls_job *job = &plan->job;
     if (ls_strategy_replicates(plan->strategy) && ls_job_is_tail(job, (uint64_t)step) &&
         !ls_slice_count_sums(job, ls_job_tail(job), device / ls_job_places(job),

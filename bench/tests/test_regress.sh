@@ -148,7 +148,7 @@ while IFS='|' read -r word pair; do
 done <<'END'
 ./killed: this program was ended by signal 9|base killed
 ./killed: this program was ended by signal 9|killed base
-printed a line that is not a row|base rubbish
+printed a line that is not a result row|base rubbish
 and printed no reason|silent base
 too old for one); it printed: option: --model: unknown|old base
 ./old: this program refuses the options; it printed: option|base old

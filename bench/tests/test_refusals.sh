@@ -59,7 +59,7 @@ refused 2 'zero-stage|--strategy zero' run --strategy mirrored --devices 2 --zer
 refused 2 'flat|cannot be divided|ring, halving-doubling, direct' run --strategy zero --devices 2 --allreduce flat
 refused 2 'allreduce|library|direct, ring, halving-doubling or auto' run --strategy zero --devices 2 --allreduce library
 refused 2 'allreduce|library|direct, ring, halving-doubling or auto' run --strategy hybrid --hybrid-inner zero --devices 4 --allreduce library
-refused 2 'single|not on 2|--strategy mirrored' run --devices 2
+refused 2 'single|--devices 2 and|--strategy mirrored' run --devices 2
 refused 2 '--data|table.csv|CSV|datasets/README.md|synthetic' run --data table.csv
 refused 2 'table.npy|npy|datasets/README.md|synthetic' run --data file:table.npy
 refused 3 'missing.safetensors|synthetic' run --data file:missing.safetensors

@@ -135,14 +135,14 @@ refused() {
     expect "in one line, with $words" one_line "$words"
 }
 refused 'hybrid-replicas.*3 replicas.*devices .4. evenly; give a divisor of that number .1, 2, 4.' --devices 4 --hybrid-replicas 3
-refused 'hybrid-replicas.*2 replicas.*1 devices' --devices 1
+refused 'hybrid-replicas.*2 replicas.*devices .1. evenly' --devices 1
 refused 'hybrid-replicas' --devices 2 --hybrid-replicas 0
 refused 'hybrid-inner.*model-parallel' --devices 2 --hybrid-inner towers
-refused 'hybrid-stages.*3 stages.*4 devices' --devices 8 --hybrid-inner tensor-parallel --hybrid-stages 3
+refused 'hybrid-stages.*3 stages.*devices .4. evenly' --devices 8 --hybrid-inner tensor-parallel --hybrid-stages 3
 refused 'hybrid-stages.*applies to no case' --devices 8 --hybrid-inner pipeline --hybrid-stages 2
 refused '5 devices.*4 layers' --devices 10
-refused 'batch.*3 samples.*4 replicas' --devices 8 --hybrid-replicas 4 --batch 3
-refused 'micro-shards.*2 shards.*4 replicas' --devices 8 --hybrid-replicas 4 --reduce exact --micro-shards 2
+refused 'batch.*3 is less than the number of replicas, 4' --devices 8 --hybrid-replicas 4 --batch 3
+refused 'micro-shards.*2 is less than the number of replicas, 4' --devices 8 --hybrid-replicas 4 --reduce exact --micro-shards 2
 refused '4 micro-batches.*3 samples of a replica; use at most 3' --devices 4 --batch 7 --hybrid-inner pipeline
 refused '9 micro-batches.*8 shards of a replica; use at most 8' --devices 4 --hybrid-inner pipeline --reduce exact \
     --pipeline-microbatches 9

@@ -223,7 +223,7 @@ static void test_impossible_cases_are_left_out(void **state)
     /* No case is left: one line, with the reason of the first. */
     USAGE("run --devices 2", "single: this strategy runs on one device",
           "--devices 2 and --ranks 1; ");
-    USAGE("run --devices 4,2", "not on 4 devices of 1");
+    USAGE("run --devices 4,2", "--devices 4 and --ranks 1; ");
 }
 
 /* Options that users and programs rely on, and how --help prints their defaults and units. */

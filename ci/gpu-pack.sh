@@ -129,5 +129,5 @@ bytes=$(du -sb "$temporary/all" | cut -f 1)
 find "$folder" -mindepth 1 -delete
 cp -a "$temporary/all/." "$folder/"
 checkout=$(in_git ls-files -z | (cd "$root" && xargs -0 du -bc 2>/dev/null) | sed -n '$s/\t.*//p')
-[ $((bytes + checkout)) -le $((64 << 20)) ] || echo "ci/gpu-pack.sh: $folder: this folder and the checkout ($checkout bytes) are together larger than 64 MiB; remove files from the folder" >&2
+[ $((bytes + checkout)) -le $((64 << 20)) ] || echo "ci/gpu-pack.sh: $folder: this folder ($((bytes >> 20)) MiB) and the checkout ($((checkout >> 20)) MiB) are together larger than 64 MiB; pack without --binaries, or remove files" >&2
 echo "$folder: $bytes bytes, commit $(head -n 2 "$folder/packed/commit" | paste -sd ' '); there: ci/gpu.sh OUT"

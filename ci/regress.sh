@@ -101,7 +101,7 @@ status=0
 { "$lockstep" regress "$old" "./$program" "${options[@]}" --progress yes --results "$out/rows.db" \
   --format md,json,junit,github --out "$out/report" 2>&1 >&3 | tee "$folder/err" >&2; } 3>&1 || status=$?
 if [ "$status" -eq 3 ] && grep -q 'perhaps it is too old for one' "$folder/err"; then
-  nothing "the base, ${base:0:12}, is too old for an option: $(sed 's/.*too old for one); it printed: //' "$folder/err")"
+  nothing "the base, ${base:0:12}, is too old for an option: $(sed 's/.*too old for one).*; its last message is: //' "$folder/err")"
 fi
 [ -f "$out/report.md" ] ||
   printf '**Performance: not compared**: status %s, %s\n' "$status" "$(tail -n 1 "$folder/err")" >"$out/report.md"

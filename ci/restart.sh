@@ -16,6 +16,6 @@ for ((ranks = most; ranks >= least; ranks--)); do
     case $code in
         0 | 1 | 2 | 130) exit "$code" ;;
     esac
-    echo "ci/restart.sh: $ranks ranks ended with status $code; the lines above say why" >&2
+    echo "ci/restart.sh: the run (ranks: $ranks) ended with status $code; the lines above say why" >&2
 done
 exit "$code"

@@ -88,12 +88,13 @@ static ls_status judge(const ls_gate_sides *sides, const ls_evaluation *found, l
                              expected.counted == found->counted))
         return LS_OK;
     ls_gate_wrong(gate,
-                  "evaluation after %llu steps: %llu of %llu predictions are right, but %llu of "
-                  "%llu in %s, with equal samples and parameters%s",
+                  "evaluation after %llu steps: with equal samples and parameters, %llu of %llu "
+                  "predictions are right here, and %llu of "
+                  "%llu in %s%s",
                   (unsigned long long)gate->steps, (unsigned long long)found->right,
                   (unsigned long long)found->counted, (unsigned long long)expected.right,
                   (unsigned long long)expected.counted, ls_gate_judge_name(sides->oracle != NULL),
-                  expected.outputs == found->outputs ? "" : "; the model's outputs differ, too");
+                  expected.outputs == found->outputs ? "" : "; the model's outputs differ");
     return LS_OK;
 }
 

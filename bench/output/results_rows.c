@@ -228,9 +228,11 @@ ls_status ls_results_find(ls_results *results, const char *name, json_t **out)
     LS_TRY(ls_results_do(results, last ? "by_time" : "by_id", values, found));
     json_unpack(json_array_get(found, 0), "{s:i,s:o}", "whole", &whole, "row", &row);
     if (json_array_size(found) == 0)
-        return ls_fail(LS_CODE_MISSING, "row", name,
-                       "no row of %s has this id; lockstep results list shows the ids of all rows",
-                       results->path);
+        return ls_fail(
+            LS_CODE_MISSING, "row", name,
+            last ? "%s has too few rows for this; lockstep results list shows all rows"
+                 : "no row of %s has this id; lockstep results list shows the ids of all rows",
+            results->path);
     if (json_array_size(found) > 1 && !whole)
         return ls_fail(LS_CODE_USAGE, "row", name,
                        "several ids in %s begin like this; give more characters of the id",

@@ -31,7 +31,10 @@ typedef struct helper {
 
 static ls_status fail_system(const char *what)
 {
-    return ls_fail(LS_CODE_MISSING, "engine simgrid", what, "%s", strerror(errno));
+    return ls_fail(LS_CODE_MISSING, "engine simgrid", what,
+                   "the simulator cannot be started: %s; raise the limits on open files and "
+                   "processes (ulimit -n, -u), or use a flat --platform with --engine ports",
+                   strerror(errno));
 }
 
 static ls_status find_helper(helper *h)
@@ -199,7 +202,7 @@ static void last_words(const helper *h, char *out, size_t size)
     const char prefix[] = "lockstep-simgrid: ";
     if (strncmp(line, prefix, sizeof prefix - 1) == 0)
         line += sizeof prefix - 1;
-    snprintf(out, size, "%.*s", (int)size - 1, *line ? line : "it said nothing");
+    snprintf(out, size, "%.*s", (int)size - 1, *line ? line : "(none)");
 }
 
 static ls_status judge(const helper *h, int status, bool all)
@@ -216,15 +219,15 @@ static ls_status judge(const helper *h, int status, bool all)
         snprintf(how, sizeof how, "ended with status %d", WEXITSTATUS(status));
     const bool platform = WIFEXITED(status) && WEXITSTATUS(status) == 3;
     const bool file = h->play->platform->kind == LS_PLATFORM_FILE;
-    return ls_fail(platform ? LS_CODE_USAGE : LS_CODE_MISSING,
-                   platform || file ? "platform" : "engine simgrid",
-                   (platform || file) && h->play->platform->text ? h->play->platform->text
-                                                                 : "lockstep-simgrid",
-                   "%s%s%s", words,
-                   !platform ? "; the simulator "
-                   : file    ? "; correct this file, or name another --platform"
-                             : "",
-                   platform ? "" : how);
+    const char *what = platform || file ? "platform" : "engine simgrid";
+    const char *where = (platform || file) && h->play->platform->text ? h->play->platform->text
+                                                                      : "lockstep-simgrid";
+    if (!platform)
+        return ls_fail(LS_CODE_MISSING, what, where,
+                       "the simulator %s; use fewer --devices or --steps; its last message is: %s",
+                       how, words);
+    return ls_fail(LS_CODE_USAGE, what, where, "%s%s", words,
+                   file ? "; correct this file, or name another --platform" : "");
 }
 
 static ls_status play(helper *h, double *end_ns)

@@ -309,11 +309,12 @@ static ls_status take_memory(const ls_predictor *p, const virtual_run *v, ls_pre
     if (out->most_memory <= p->memory_limit)
         return LS_OK;
     char needs[32], limit[32];
-    return ls_fail(LS_CODE_MISSING, "memory", ls_device_describe(v->devices[fullest])->text,
-                   "the case needs %s (%zu bytes) on this device, but --memory-limit allows %s; "
-                   "use a smaller --batch, or more --devices",
-                   ls_format_bytes((double)out->most_memory, needs), out->most_memory,
-                   ls_format_bytes((double)p->memory_limit, limit));
+    return ls_fail(
+        LS_CODE_MISSING, "memory", ls_device_describe(v->devices[fullest])->text,
+        "the case needs %s (%zu bytes) on this device, but --memory-limit allows %s (%zu bytes); "
+        "use a smaller --batch, or more --devices",
+        ls_format_bytes((double)out->most_memory, needs), out->most_memory,
+        ls_format_bytes((double)p->memory_limit, limit), p->memory_limit);
 }
 
 /* ---- A case --------------------------------------------------------------------------------- */

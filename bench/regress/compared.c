@@ -99,8 +99,10 @@ ls_status ls_regress_judge(const ls_regress_task *task, ls_regress *regress)
     LS_TRY(ls_results_ask(regress->results, "SELECT count(*) FROM cases", &count));
     if (count == 0)
         return ls_fail(LS_CODE_MISSING, "regress", task->side[LS_NEW],
-                       "nothing can be compared, since no row %s; give other options for the case",
-                       task->where.narrows ? "matches --where" : "describes a measured case");
+                       "nothing can be compared, since no row %s",
+                       task->where.narrows
+                           ? "matches --where; give other conditions"
+                           : "describes a measured case; give other options for the case");
     LS_TRY(ls_regress_judge_each(task, regress, "SELECT kase FROM cases"));
     LS_TRY(ls_regress_do(regress, "unknown", facts, found));
     if (json_unpack(found, "[{s:s}]", "key", &key) == 0) /* it would always pass */

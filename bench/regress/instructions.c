@@ -54,8 +54,10 @@ static ls_status count_once(const ls_regress_task *task, int side, int steps, do
     const char *found = status ? NULL : strstr(child.err, "Collected :");
     *out = found ? strtod(found + 11, NULL) : 0;
     if (!status && !found)
-        snprintf(why, size, "callgrind counted nothing: %s",
-                 ls_child_says(&child, line, sizeof line));
+        snprintf(why, size,
+                 "callgrind counted nothing; run this program under valgrind --tool=callgrind to "
+                 "see why; its last message is: %s",
+                 *ls_child_says(&child, line, sizeof line) ? line : "(none)");
     return status;
 }
 

@@ -35,13 +35,15 @@ static ls_status refuse(const ls_regress_task *task, int side, const ls_child *c
                        "program alone to see why",
                        child->signal, strsignal(child->signal));
     if (child->code == LS_CODE_USAGE) /* NEW, which runs first, accepts the options */
-        return ls_fail(
-            LS_CODE_MISSING, "regress", path, "this program refuses the options%s; it printed: %s",
-            side == LS_BASE ? " (perhaps it is too old for one)" : "", *line ? line : "nothing");
-    return ls_fail(LS_CODE_MISSING, "regress", path,
-                   "this program ended with exit status %d, %s; name a program that prints rows "
-                   "with run --format jsonl",
-                   child->code, *line ? line : "and printed no reason");
+        return ls_fail(LS_CODE_MISSING, "regress", path,
+                       "this program refuses the options%s; remove the refused option; its last "
+                       "message is: %s",
+                       side == LS_BASE ? " (perhaps it is too old for one)" : "",
+                       *line ? line : "(none)");
+    return ls_fail(
+        LS_CODE_MISSING, "regress", path,
+        "this program ended with exit status %d; run it alone to see why; its last message is: %s",
+        child->code, *line ? line : "(none)");
 }
 
 /* Parses the JSON lines of a program's output. */
@@ -217,7 +219,7 @@ static ls_status take_turns(turns *t)
     t->begin = ls_clock_ns();
     t->deadline = t->begin + (uint64_t)(max_s * 1e9);
     if (!t->task->quiet && open > 0)
-        ls_log_stderr("regress: comparing %lld cases, by turns, for at most %.0f s",
+        ls_log_stderr("regress: cases to compare, by turns: %lld; for at most %.0f s",
                       (long long)open, max_s);
     for (int64_t pairs = 0; open > 0 && test.spent < 1;) {
         LS_TRY(run_pair(t, ++pairs));
@@ -231,9 +233,9 @@ static ls_status take_turns(turns *t)
         LS_TRY(look(t, &test, share, &open));
         if (!t->task->quiet)
             ls_log_stderr(
-                "regress: after %.0f s, in which the base and the new program ran %lld times "
-                "each, %lld cases are still undecided; measuring goes on",
-                spent * max_s, (long long)pairs, (long long)open);
+                "regress: after %.0f s (runs of each program: %lld), undecided cases: %lld%s",
+                spent * max_s, (long long)pairs, (long long)open,
+                open > 0 && share < 1 ? "; measuring goes on" : "");
     }
     return LS_OK;
 }

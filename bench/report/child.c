@@ -69,11 +69,10 @@ static ls_status check(const char *name, const int ends[2], uint64_t begin, uint
         return ls_fail(LS_CODE_INTERRUPTED, "program", name,
                        "lockstep was interrupted, so this program was ended, too");
     if (ls_clock_ns() - begin > limit_ns)
-        return ls_fail(
-            LS_CODE_MISSING, "program", name,
-            "this program did not end within %.0f s and was killed; give it less to do, or "
-            "see why it hangs when it runs alone",
-            (double)limit_ns * 1e-9);
+        return ls_fail(LS_CODE_MISSING, "program", name,
+                       "this program did not end within %.0f s and was killed; run it alone to see "
+                       "why, or use a smaller model or fewer rows",
+                       (double)limit_ns * 1e-9);
     for (int i = 0; i < 2; i++)
         if (fstat(ends[i], &facts) == 0 && facts.st_size > TEXT_MOST)
             return ls_fail(LS_CODE_MISSING, "program", name,

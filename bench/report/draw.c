@@ -155,16 +155,16 @@ static ls_status draw(const json_t *figures, const char *folder, ls_picture kind
     if (child->error) {
         ls_status_free(status);
         return ls_fail(LS_CODE_MISSING, "report", "gnuplot",
-                       "%s, so there are no pictures (page, tables and data are written); install "
-                       "Debian's package gnuplot-nox",
+                       "%s, so no picture is drawn; install Debian's package gnuplot-nox",
                        child->error == ENOENT ? "gnuplot is not installed"
                                               : strerror(child->error));
     }
     if (status || child->code == 0)
         return status;
     return ls_fail(LS_CODE_MISSING, "report", "gnuplot",
-                   "gnuplot failed: %s; install Debian's package gnuplot-nox, 5.2 or newer",
-                   last_words(child->err, said));
+                   "gnuplot failed with exit status %d; use Debian's package gnuplot-nox, 5.2 or "
+                   "newer; gnuplot's message is: %s",
+                   child->code, *last_words(child->err, said) ? said : "(none)");
 }
 
 ls_status ls_draw(const json_t *figures, const char *folder, ls_picture kind)

@@ -98,5 +98,10 @@ ls_status ls_report_write(ls_results *results, const json_t *rows, const ls_repo
             json_pack("{s:b,s:f}", "bare", (int)options->bare, "letters", options->letters));
     if (!status && !drawn)
         drawn = ls_draw(figures, options->out, LS_PICTURE_PDF);
-    return ls_status_first(status, drawn);
+    if (status || ls_status_code(drawn) != LS_CODE_MISSING)
+        return ls_status_first(status, drawn);
+    status = ls_fail(LS_CODE_MISSING, NULL, NULL, "%s (page, tables and data are written)",
+                     ls_status_text(drawn));
+    ls_status_free(drawn);
+    return status;
 }

@@ -78,7 +78,7 @@ refused 3 "half.st.*'y'.*0.5 at \[0, 2\]" $tiny --data file:half.st
 refused 3 "nan.st.*'x0'.*nan at \[1, 0\]" $tiny --data file:nan.st
 refused 3 "other.st.*\[3,2\].*\[N,3\]" $tiny --data file:other.st
 refused 3 'odd/.*bin.*odd' $tiny --data tokens:odd
-refused 3 'high/.*bin.*token 7 at \[0, 2\]' $tiny --data tokens:high
+refused 3 'high/.*bin.*token 7 in window 0 at position 2 ' $tiny --data tokens:high
 refused 3 'wide/train.bin.*128 tokens.*32 bits each.*uint32' $tiny --data tokens:wide
 refused 3 'wider/train.bin.*64 bits each.*uint64' $tiny --data tokens:wider
 refused 3 'short/.*bin.*too few' --model gpt:1-1-4-8-5 --batch 2 --data tokens:short

@@ -56,8 +56,8 @@ refused() {
     expect "status 3" [ "$code" -eq 3 ]
     rows "an error without training" "all(r['result']['status'] == 'error' and 'time' not in r and 'train' not in r for r in rows)"
     rows "what it needs, $largest first" "all(re.search(
-        r'^memory: cpu:\d: \d+ bytes do not fit into the \d+ bytes that --memory fraction=\S+ allows; the case needs cpu:\S+: [0-9.]+ [KMG]iB( each)?: $largest [0-9.]+ '
-        r'.*; the largest part is $largest; use .*, or another --memory$', r['result']['reason']) for r in rows)"
+        r'^memory: cpu:\d: \d+ bytes are needed, but --memory fraction=\S+ allows \d+; by device, the case needs cpu:\S+: [0-9.]+ [KMG]iB( each)?: $largest [0-9.]+ '
+        r'.*; use .*, or --memory growth$', r['result']['reason']) for r in rows)"
 }
 refused optimizer --model mlp:784-32-10 --data synthetic:60 --batch 4 --strategy single,mirrored,towers --devices 1 --memory fraction=0.00001
 refused activations --model mlp:784-32-10 --strategy mirrored --devices 2 --memory fraction=0.0001 --batch 6000 --data synthetic:6000
@@ -65,7 +65,7 @@ refused parameters --model mlp --data synthetic:60 --strategy ps --ranks 3 --mem
 # What mirrored cannot hold trains by shares, in the same memory: 8 MB of 9.2.
 deep="--model mlp:784-256-256-256-256-256-256-10 --data synthetic:60 --batch 12 --bucket-bytes 200KiB --devices 2"
 refused optimizer $deep --strategy mirrored --memory fraction=0.0001
-fraction=$(sed -n 's/.* fit into the \([0-9]*\) bytes that .*/\1/p' out | awk '{ printf "%.8f", 8e6 / $1 * 0.0001 }')
+fraction=$(sed -n 's/.*--memory fraction=[^ ]* allows \([0-9]*\); .*/\1/p' out | awk '{ printf "%.8f", 8e6 / $1 * 0.0001 }')
 refused optimizer $deep --strategy mirrored --memory fraction=$fraction
 lockstep run $small $deep --strategy zero --zero-stage 3 --memory fraction=$fraction
 rows "stage 3 trains where mirrored is refused" "[r['result']['status'] for r in rows] == ['ok']"
@@ -74,8 +74,8 @@ rows "stage 3 trains where mirrored is refused" "[r['result']['status'] for r in
 cpus=$(python3 -c "import json; print(json.load(open('devices.json'))['devices'][0]['capacity'] // (150 << 20))")
 lockstep run $small --model mlp:784-16384-10 --data synthetic:60 --batch 4 --strategy zero --zero-stage 3 --devices 4 --cpu-devices "$cpus"
 expect "too large a judge: status 3" [ "$code" -eq 3 ]
-rows "what the judge needs" "re.search(r'^memory: cpu:0: \d+ bytes do not fit into the \d+ bytes that --memory growth allows; the '
-    r'check against the reference needs cpu:0: .*; the largest part is optimizer; use .*, or --gate-steps 0$', r['result']['reason'])"
+rows "what the judge needs" "re.search(r'^memory: cpu:0: \d+ bytes are needed, but --memory growth allows \d+; by device, the '
+    r'check against the reference needs cpu:0: [0-9.]+ [MG]iB: optimizer .*; use .*, or --gate-steps 0$', r['result']['reason'])"
 lockstep run $small $mlp --strategy mirrored --devices 2 --memory fraction=0.00001 --dry-run
 expect "a dry run: status 3" [ "$code" -eq 3 ]
 expect "and the same words" grep -q '^lockstep: case 1: memory: cpu:0: .* the case needs cpu:0+cpu:1: .* each: ' err
@@ -87,14 +87,14 @@ for command in "run $huge" "verify $huge" "run $huge --dry-run" "trace $huge --o
     command_line=$command code=0
     timeout 60 "$LOCKSTEP" $command >out 2>err </dev/null || code=$?
     expect "$command: refused at once" [ "$code" -eq 3 ]
-    expect "and why" grep -q 'memory: cpu:0: [0-9]* bytes do not fit into .* 2\.[0-9] TiB\|2[0-9]* GiB' out err
+    expect "and why" grep -q 'memory: cpu:0: [0-9]* bytes are needed, but .* 2\.[0-9] TiB\|2[0-9]* GiB' out err
 done
 code=0
 timeout 60 "$LOCKSTEP" run $huge --print-step >out 2>err || code=$?
 expect "its step is listed" eval '[ "$code" -eq 0 ] && grep -q " cpu:0 compute .*update" out'
 if ! without_ranks >/dev/null; then
     timeout 60 "$launcher" 2 "$LOCKSTEP" run $huge --strategy mirrored --format jsonl >out 2>err </dev/null || true
-    expect "of several processes, too" grep -q 'memory: cpu:0: [0-9]* bytes do not fit into' out
+    expect "of several processes, too" grep -q 'memory: cpu:0: [0-9]* bytes are needed, but ' out
 fi
 lockstep run --data synthetic:100000000 --model mlp:50000-10 --results none
 expect "a data set that fits nowhere is not made" eval '[ "$code" -eq 3 ] && one_line "data: synthetic:100000000: the data set needs "'

@@ -78,7 +78,7 @@ ranks 2 run --strategy pipeline,hybrid --hybrid-replicas 1 --devices 1 --model m
     --batch 20 --steps 2 --gate-steps 0 --memory fraction="$fraction" $small
 expect "a place that does not fit ends in status 3" [ "$code" -eq 3 ]
 rows "and the other model runs" 'sorted(r["result"]["status"] for r in rows) == ["error", "error", "ok", "ok"] and
-    all("do not fit" in r["result"]["reason"] for r in rows if r["result"]["status"] == "error")'
+    all("bytes are needed, but --memory" in r["result"]["reason"] for r in rows if r["result"]["status"] == "error")'
 
 refused() { # refused WORDS N ARGUMENTS...
     local words=$1

@@ -149,10 +149,10 @@ done <<'END'
 ./killed: this program was ended by signal 9|base killed
 ./killed: this program was ended by signal 9|killed base
 printed a line that is not a result row|base rubbish
-and printed no reason|silent base
-too old for one); it printed: option: --model: unknown|old base
-./old: this program refuses the options; it printed: option|base old
-./old: this program refuses the options; it printed: option|old old
+its last message is: (none)|silent base
+too old for one); remove the refused option; its last message is: option: --model: unknown|old base
+./old: this program refuses the options; remove the refused option; its last message is: option|base old
+./old: this program refuses the options; remove the refused option; its last message is: option|old old
 ./much: this program printed more than 64 MiB|base much
 cannot be started|base nothing
 cannot be started|text base

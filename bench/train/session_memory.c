@@ -113,7 +113,7 @@ size_t ls_need_print(FILE *stream, const ls_need *need, size_t first)
 static const char *remedy_of(const ls_memory_formula *formula)
 {
     static const char *const remedies[LS_MEMORY_USES] = {
-        [LS_MEMORY_PARAMETERS] = "a smaller model, one that is divided (--strategy zero, "
+        [LS_MEMORY_PARAMETERS] = "a smaller model, or one that is divided (--strategy zero, "
                                  "pipeline, model-parallel)",
         [LS_MEMORY_GRADIENTS] = "a smaller model or --micro-shards, or one that is divided "
                                 "(--strategy zero, pipeline, model-parallel)",
@@ -159,14 +159,14 @@ ls_status ls_need_refuse(const ls_need *need, const ls_plan_of_case *plan, bool 
         i += ls_need_print(stream, need, i);
     }
     fclose(stream);
-    const int use = next_use(&most->formula, -1);
-    return ls_fail(LS_CODE_MISSING, "memory", most->name,
-                   "%zu bytes do not fit into the %zu bytes that --memory %s allows; the %s needs "
-                   "%s; the largest part is %s; use %s, or %s",
-                   ls_need_sum(&most->formula), most->limit, judge ? "growth" : memory,
-                   judge ? "check against the reference" : "case", text,
-                   ls_memory_use_name((ls_memory_use)use), remedy_of(&most->formula),
-                   judge ? "--gate-steps 0" : "another --memory");
+    return ls_fail(
+        LS_CODE_MISSING, "memory", most->name,
+        "%zu bytes are needed, but --memory %s allows %zu; by device, the %s needs %s; use %s%s",
+        ls_need_sum(&most->formula), judge ? "growth" : memory, most->limit,
+        judge ? "check against the reference" : "case", text, remedy_of(&most->formula),
+        judge                                 ? ", or --gate-steps 0"
+        : strncmp(memory, "fraction", 8) == 0 ? ", or --memory growth"
+                                              : "");
 }
 
 /* ---- Growth ---------------------------------------------------------------------------------- */

@@ -104,7 +104,8 @@ ls_status ls_world_same(ls_comm *comm, const char *what, uint64_t value, const c
         return LS_OK;
     snprintf(rank, sizeof rank, "%d on %s", other, all[other].host);
     return ls_fail(LS_CODE_USAGE, "rank", rank,
-                   "this rank's %s differs from rank 0's%s%s%s%s; start all ranks in the same way",
+                   "%s: not equal to rank 0's%s%s%s%s; start all ranks with the same program, "
+                   "options and files",
                    what, text ? ": " : "", text ? all[other].text : "", text ? ", not " : "",
                    text ? all[0].text : "");
 }

@@ -10,7 +10,11 @@ here=$(cd "$(dirname "$0")/../.." && pwd)
 : "${LOCKSTEP_BUILD:?the command that builds the program}" "${LOCKSTEP_PROGRAM:?the path of the program}"
 export LOCKSTEP_BUILD LOCKSTEP_PROGRAM
 export LOCKSTEP=${LOCKSTEP:-$here/build/lockstep}
-LOCKSTEP=$(command -v "$LOCKSTEP") || { echo "compare.sh: $LOCKSTEP: there is no such program" >&2; exit 3; }
+named=$LOCKSTEP
+LOCKSTEP=$(command -v "$named") || {
+    echo "compare.sh: $named: there is no such program; set LOCKSTEP to an installed lockstep, or build this repository's" >&2
+    exit 3
+}
 LOCKSTEP_TREE=$(git rev-parse --show-toplevel)
 export LOCKSTEP_TREE
 status=0

@@ -19,7 +19,7 @@ if [ "${1:-}" = --gpus ]; then
     shift 2
 fi
 [ $# -ge 1 ] && [[ $gpus =~ ^[0-9]+$ ]] ||
-    { echo "ci/slurm/one-node.sh: the command is missing; use ci/slurm/one-node.sh [--gpus N] COMMAND..." >&2; exit 2; }
+    { echo "ci/slurm/one-node.sh: the command is missing, or N is not a whole number; use ci/slurm/one-node.sh [--gpus N] COMMAND..." >&2; exit 2; }
 for package in munge:munged slurmctld:slurmctld slurmd:slurmd slurm-client:srun; do
     command -v "${package#*:}" >/dev/null || skip "${package#*:} is not installed (${package%:*})"
 done

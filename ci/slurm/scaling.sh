@@ -52,7 +52,7 @@ submit() { # options of sbatch, then numbers of nodes
 measure() { # measure NODES: what this job runs
     local ranks=$SLURM_NTASKS_PER_NODE cores cpus
     [[ $(srun --mpi=list 2>&1) == *pmix* ]] || {
-        echo "scaling.sh: srun --mpi=list: this Slurm does not support pmix; use mpirun instead of srun" >&2
+        echo "scaling.sh: srun --mpi=list: this Slurm does not support pmix; ask its administrator for pmix, or replace srun by mpirun in this script" >&2
         exit 3
     }
     # Cores, not the hardware threads that Slurm counts as CPUs: a rank's share of the node's, at most 64.
@@ -70,7 +70,7 @@ join() { # join NODES...: skips a number whose job has no rows
     local nodes
     for nodes in "$@"; do
         "$lockstep" results import "lockstep-scaling-$nodes.db" --results lockstep-scaling.db ||
-            echo "scaling.sh: the run on $nodes nodes left no results; lockstep-scaling-$nodes.log says why" >&2
+            echo "scaling.sh: NODES: $nodes: this run left no results; lockstep-scaling-$nodes.log says why" >&2
     done
     "$lockstep" results list --results lockstep-scaling.db --where 'label~scaling' --sort case.hosts --columns \
         case.hosts,case.ranks,strategy,scaling,samples_per_s,speedup,efficiency,status

@@ -39,9 +39,10 @@ static ls_status find_functions(const ls_dynamic *library, void *handle, void *f
     for (size_t i = 0; library->symbols[i]; i++) {
         void *function = dlsym(handle, library->symbols[i]);
         if (!function)
-            return ls_fail(LS_CODE_MISSING, library->name, library->file,
-                           "this library does not have the function %s; %s", library->symbols[i],
-                           library->remedy);
+            return ls_fail(
+                LS_CODE_MISSING, library->name, library->file,
+                "this library is too old or incomplete: it does not have the function %s; %s",
+                library->symbols[i], library->remedy);
         memcpy(&slot[i], &function, sizeof function);
     }
     return LS_OK;

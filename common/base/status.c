@@ -5,6 +5,7 @@
 #include "common/base/escape.h"
 
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,8 +52,13 @@ ls_status ls_fail(ls_code code, const char *what, const char *where, const char 
 
 ls_status ls_fail_memory(const char *where, size_t bytes)
 {
+    if (bytes == SIZE_MAX)
+        return ls_fail(LS_CODE_MISSING, "memory", where,
+                       "the size is too large to count; use a smaller data set");
     return ls_fail(LS_CODE_MISSING, "memory", where,
-                   "%zu bytes could not be allocated; use a smaller model or batch", bytes);
+                   "%zu bytes could not be allocated; use a smaller model, batch or data set, or "
+                   "free memory on this host",
+                   bytes);
 }
 
 ls_code ls_status_code(ls_status status)

@@ -158,7 +158,10 @@ ls_status ls_whole_file(const char *what, const char *path,
         unlink(part);
     free(target);
     free(part);
-    return !status && error ? refuse(what, path, error) : status;
+    if (!error || (status && ls_status_code(status) != LS_CODE_MISSING))
+        return status;
+    ls_status_free(status); /* it does not name the file */
+    return refuse(what, path, error);
 }
 
 /* ---- Before --------------------------------------------------------------------------------- */

@@ -104,9 +104,9 @@ ls_status ls_comm_open(const ls_comm_backend *backend, ls_comm *processes,
     if (!backend)
         backend = ls_comm_backend_auto(processes, ls_device_describe(devices[0])->name.kind);
     if (backend->alone && processes)
-        return ls_fail(
-            LS_CODE_USAGE, "comm", backend->name,
-            "connects ranks of one process only; use --comm mpi for ranks in several processes");
+        return ls_fail(LS_CODE_USAGE, "comm", backend->name,
+                       "connects ranks of one process only; for ranks in several processes, use "
+                       "--comm mpi (CPU devices) or --comm nccl (GPUs)");
     return backend->open(processes, devices, count, comms);
 }
 

@@ -60,7 +60,7 @@ static ls_status open_file(const char *directory, const char *name, char path[64
                        "CIFAR-10's files, whose records have %d bytes",
                        size, RECORD + 1, RECORD);
     return ls_fail(LS_CODE_MISSING, what, path,
-                   "this file has %zu bytes, which is not a multiple of a record's %d bytes; "
+                   "this file has %zu bytes, not one or more whole records of %d bytes; "
                    "download an intact copy",
                    size, RECORD);
 }

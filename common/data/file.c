@@ -44,9 +44,10 @@ static ls_status find_tensor(const char *path, const ls_tensor_file *file, const
         fits = tensor->shape[1 + i] == shape[i];
     if (!fits) {
         describe(tensor->rank, tensor->shape, false, found, sizeof found);
-        return ls_fail(LS_CODE_MISSING, what, path,
-                       "tensor '%s' has the shape %s; the model needs the shape %s", name, found,
-                       wanted);
+        return ls_fail(
+            LS_CODE_MISSING, what, path,
+            "tensor '%s' has the shape %s; the model needs the shape %s, with N of 1 or more", name,
+            found, wanted);
     }
     *out = tensor;
     return LS_OK;

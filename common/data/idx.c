@@ -134,10 +134,10 @@ static ls_status read_header(stream *in, ls_idx *idx)
     }
     if (in->gz ? idx->bytes / DEFLATE_RATIO > in->file.size : idx->bytes > in->left)
         return ls_fail(LS_CODE_MISSING, what, in->file.path,
-                       "this file is truncated, or its header is wrong: %zu %s bytes %s, but the "
-                       "header says %zu bytes of data; %s",
+                       "this file is truncated, or its header is wrong: its %zu %s bytes %s the "
+                       "%zu bytes of data that the header says; %s",
                        in->gz ? in->file.size : in->left, in->gz ? "compressed" : "data",
-                       in->gz ? "are in the file" : "follow the header", idx->bytes, hint);
+                       in->gz ? "cannot expand to" : "are fewer than", idx->bytes, hint);
     if (!in->gz && idx->bytes < in->left)
         return ls_fail(LS_CODE_MISSING, what, in->file.path,
                        "this file has %zu bytes more than its header says; %s",

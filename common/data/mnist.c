@@ -35,15 +35,11 @@ static ls_status read_idx(const layout *from, const char *name, char path[NAME_B
         strcat(path, ".gz"); /* fits: directories have at most 511 bytes */
         if (access(path, F_OK) != 0)
             return ls_fail(LS_CODE_MISSING, "data set", path, "%s; %s",
-                           errno == ENOENT ? "there is no such file" : strerror(errno), from->hint);
+                           errno == ENOENT ? "there is no such file, with or without .gz"
+                                           : strerror(errno),
+                           from->hint);
     }
-    ls_status status = ls_idx_read(path, out);
-    if (!status)
-        return LS_OK;
-    ls_status outer =
-        ls_fail(ls_status_code(status), NULL, NULL, "%s (%s)", ls_status_text(status), from->hint);
-    ls_status_free(status);
-    return outer;
+    return ls_idx_read(path, out);
 }
 
 /* The labels of `path` into the split's target. */
@@ -57,8 +53,8 @@ static ls_status take_labels(const layout *from, const char *path, const ls_idx 
     if ((size_t)labels->shape[0] != split->samples)
         return ls_fail(LS_CODE_MISSING, "data set", path,
                        "this file has %lld labels, but the file of images has %zu images; use two "
-                       "files of the same data set; %s",
-                       (long long)labels->shape[0], split->samples, from->hint);
+                       "files of the same data set",
+                       (long long)labels->shape[0], split->samples);
     LS_TRY(ls_array_allocate(path, LS_ARRAY_INT32, split->samples, 1, &split->target));
     int32_t *target = split->target.data;
     for (size_t i = 0; i < split->samples; i++) {

@@ -18,7 +18,8 @@ ls_status ls_raw_open(const char *what, const char *path, ls_raw_file *out)
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return ls_fail(LS_CODE_MISSING, what, path,
-                       "cannot be opened: %s; name a file that can be read", strerror(errno));
+                       "cannot be opened: %s; check the path, and that this file can be read",
+                       strerror(errno));
     struct stat facts;
     const int error = fstat(fd, &facts) ? errno : 0;
     if (error || !S_ISREG(facts.st_mode)) {

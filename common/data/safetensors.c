@@ -72,8 +72,7 @@ static ls_status parse_range(const char *path, const json_t *range, entry *out)
     return LS_OK;
 }
 
-/* dtype, shape and data_offsets of one tensor; no other members are checked if the tensor is
- * skipped. */
+/* dtype, shape and data_offsets of one tensor; one that is passed needs only a valid range. */
 static ls_status parse_entry(const char *path, const char *name, json_t *value, bool passed,
                              entry *out)
 {
@@ -82,7 +81,9 @@ static ls_status parse_entry(const char *path, const char *name, json_t *value, 
     const json_t *range = json_object_get(value, "data_offsets");
     if (json_object_size(value) != 3 || !json_is_string(dtype) || !json_is_array(shape) ||
         !json_is_array(range) || json_array_size(range) != 2)
-        return broken_tensor(path, name, "dtype, shape or data_offsets are missing");
+        return broken_tensor(path, name,
+                             "the header must give this tensor dtype, shape and two "
+                             "data_offsets, and nothing else");
     *out = (entry){.tensor.name = name, .passed = passed};
     if (passed)
         return parse_range(path, range, out);
@@ -228,7 +229,8 @@ static ls_status refuse_start(const char *path, const uint8_t *bytes)
         if (memcmp(bytes, known[i].begin, strlen(known[i].begin)) == 0)
             return ls_fail(LS_CODE_MISSING, what, path, "this file is %s, not safetensors; %s",
                            known[i].is, known[i].instead);
-    return broken(path, "this file's header is longer than the file");
+    return broken(path, "this file is truncated or not a safetensors file: its first 8 bytes name "
+                        "a header longer than the file");
 }
 
 /* The length that the first 8 bytes say the header has. */
@@ -251,10 +253,8 @@ static ls_status header_length(const char *path, const uint8_t *bytes, size_t si
                        "this file's header has %llu bytes, but at most %d are allowed; write the "
                        "file again with a smaller header",
                        (unsigned long long)length, MAX_HEADER_BYTES);
-    if (length < 2)
-        return broken(path, "this file's header is empty");
     *out = (size_t)length;
-    return LS_OK;
+    return length < 2 ? broken(path, "this file's header is empty") : LS_OK;
 }
 
 /* Reads the header of a file with tensors, after its first 8 bytes. */
@@ -386,7 +386,7 @@ static ls_status open_file(const char *path, bool is_shard, bool (*passed)(const
     uint8_t start[LENGTH_BYTES];
     file->path = strdup(path);
     if (!file->path)
-        return ls_fail_memory(path, 0);
+        return ls_fail_memory(path, strlen(path) + 1);
     LS_TRY(ls_raw_open(what, file->path, &file->raw));
     if (file->raw.size < LENGTH_BYTES)
         return broken(path, "this file is shorter than 8 bytes");

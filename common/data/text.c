@@ -112,11 +112,12 @@ static ls_status take_files(text_set *set)
     free(names);
     const size_t least = set->need->targets ? 1 : 2; /* pairs are windows of two files */
     if (!status && set->count < least)
-        status = ls_fail(LS_CODE_MISSING, what, set->directory,
-                         "this directory has %zu text files, but the model needs at least %zu; "
-                         "install the Debian package base-files, which has text files in " DIRECTORY
-                         ", name another directory with --data text:DIR, or use --data synthetic",
-                         set->count, least);
+        status = ls_fail(
+            LS_CODE_MISSING, what, set->directory,
+            "text files in this directory: %zu, but the model needs %zu or more; name another "
+            "directory with --data text:DIR, use --data synthetic, or install the "
+            "Debian package base-files (" DIRECTORY ")",
+            set->count, least);
     return status;
 }
 

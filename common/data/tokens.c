@@ -37,8 +37,9 @@ ls_status ls_split_windows(const ls_token_stream *s, const ls_data_need *need, l
         const size_t at = i < split->samples * T ? i : i - 1; /* the last one is only a target */
         if (token >= (uint32_t)need->classes)
             return ls_fail(LS_CODE_MISSING, s->source, s->where,
-                           "token %" PRIu32 " at [%zu, %zu] is outside of the model's vocabulary, "
-                           "tokens 0 to %d; use a model with a larger vocabulary",
+                           "token %" PRIu32 " in window %zu at position %zu (both from 0) is "
+                           "outside of the model's vocabulary, tokens 0 to %d; use a model with a "
+                           "larger vocabulary",
                            token, at / T, at % T, need->classes - 1);
         if (i < split->samples * T)
             x[i] = (float)token;

@@ -165,9 +165,9 @@ static ls_status take_locked(ls_arena *arena, size_t bytes, void **out)
     ls_status_free(status);
     return ls_fail(
         LS_CODE_MISSING, "GPU memory", arena->name,
-        "%zu bytes do not fit: this process has reserved %zu bytes of this GPU, of which its %d "
-        "logical devices use %zu, and %zu bytes of the GPU are free; use a smaller batch or model",
-        bytes, ledger.reserved, arena->users, in_use(&ledger), left);
+        "%zu bytes do not fit: %zu bytes of this GPU are free, and this process holds %zu (in use: "
+        "%zu; logical devices: %d); use a smaller batch or model",
+        bytes, left, ledger.reserved, in_use(&ledger), arena->users);
 }
 
 ls_status ls_arena_alloc(ls_arena *arena, size_t bytes, void **out)
@@ -192,7 +192,7 @@ static ls_status take_for_data(ls_arena *arena, size_t bytes, void **out)
     if (!status || ls_status_is_final(status))
         return status;
     ls_status outer = ls_fail(ls_status_code(status), "data set", NULL,
-                              "%s; or use fewer samples, --memory growth or --memory fraction=F",
+                              "%s, fewer samples, --memory growth or --memory fraction=F",
                               ls_status_text(status));
     ls_status_free(status);
     return outer;

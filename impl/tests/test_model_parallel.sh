@@ -79,7 +79,7 @@ peak = max(d["peak"] for d in json.load(sys.stdin)["memory"]["devices"])
 devices = subprocess.check_output([sys.argv[1], "devices", "--cpu-devices", "2", "--format", "json"])
 print(1.3 * peak / json.loads(devices)["devices"][0]["capacity"])' "$LOCKSTEP")
 big single 1 "fraction=$part" csv >"$dir/rows" && fail "the whole model fits"
-grep -q 'do not fit' "$dir/rows" || fail "not refused for memory: $(tail -n 1 "$dir/rows" | cut -c 1-400)"
+grep -q 'bytes are needed, but --memory' "$dir/rows" || fail "not refused for memory: $(tail -n 1 "$dir/rows" | cut -c 1-400)"
 big model-parallel 2 "fraction=$part" csv | grep -q ',ok,' || fail "the split model does not fit"
 # The row contains the whole placement of a deep network.
 "$LOCKSTEP" run --strategy model-parallel --devices 2 --model resnet:110 --data synthetic:10 --batch 2 --steps 0 --warmup 0 \

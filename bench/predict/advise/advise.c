@@ -420,7 +420,7 @@ ls_status ls_advice_check(const ls_advice *advice, const ls_predictor *p)
     if (advice->over)
         return ls_fail(
             LS_CODE_MISSING, "option --memory-limit", p->request->memory_limit,
-            "none of the %zu combinations of options that were tried fits into a device's %s; the "
+            "no combination of options fits into a device's memory (tried: %zu; limit: %s); the "
             "smallest needs %s: %s%s%s; use a smaller --batch or more --devices",
             advice->over, ls_format_bytes((double)p->memory_limit, limit),
             ls_format_bytes((double)advised->memory, least), advised->config.strategy->name,
@@ -434,7 +434,8 @@ ls_status ls_advice_check(const ls_advice *advice, const ls_predictor *p)
         why && why->code == LS_CODE_MISSING ? LS_CODE_MISSING : LS_CODE_USAGE, "advise", "ranking",
         "the ranking is empty, since every strategy is refused, for example %s: %s%s",
         why ? why->config.strategy->name : "all", why ? why->reason : "",
-        why && !ls_strategy_alone(why->config.strategy) ? "" : "; remove --strategy to try others");
+        why && !ls_strategy_alone(why->config.strategy) ? ""
+                                                        : "; or remove --strategy to try others");
 }
 
 void ls_advice_close(ls_advice *advice)

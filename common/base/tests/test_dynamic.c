@@ -72,8 +72,8 @@ static void failures_are_one_line(void **state)
     static const char *const more[] = {"zlibVersion", "inflateIntoTheVoid", NULL};
     library = zlib();
     library.symbols = more;
-    refused(&library,
-            "zlib: libz.so.1: this library does not have the function inflateIntoTheVoid");
+    refused(&library, "zlib: libz.so.1: this library is too old or incomplete: it does not have "
+                      "the function inflateIntoTheVoid");
 }
 
 /* A file of this name in its own folder that is not a library. */

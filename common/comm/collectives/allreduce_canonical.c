@@ -202,10 +202,11 @@ static ls_status put_half(ls_comm *comm, ls_half half, const ls_allreduce_args *
                        (long long)a->shards);
     size_t expected = find_trees(a->of, comm->rank, comm->size, a->shards, nodes);
     if (a->sum_count != expected)
-        return ls_fail(LS_CODE_USAGE, "all-reduce", "canonical",
-                       "rank %d gives %zu partial sums, but its part of the batch must be added in "
-                       "%zu separate groups; give one partial sum for each group",
-                       comm->rank, a->sum_count, expected);
+        return ls_fail(
+            LS_CODE_USAGE, "all-reduce", "canonical",
+            "rank %d gives partial sums: %zu, but its part of the batch must be added in "
+            "separate groups: %zu; give one partial sum for each group",
+            comm->rank, a->sum_count, expected);
     if (comm->size == 1)
         return LS_OK;
     ls_status status = put_sum(comm, a, &tree, ops);

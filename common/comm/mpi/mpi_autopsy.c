@@ -79,13 +79,14 @@ static void name_silent(const mpi_group *world, int process)
     const uint64_t heard_ns = atomic_load(&world->life->heard_ns[process]);
     const char *fate = ls_comm_mpi_fate(world, process);
     const bool same_host = peer->leader == world->life->peers[world->process].leader;
-    char heard[64] = "never heard of", line[LINE];
+    char heard[64] = "no sign of life so far", line[LINE];
     MPI_Request request;
     if (heard_ns)
         snprintf(heard, sizeof heard, "last sign of life %.1f s ago",
                  (double)(ls_clock_ns() - heard_ns) * 1e-9);
     snprintf(line, LINE,
-             "rank %d on %.64s: silent: pid %d %s, %s; see what ended this process, or raise "
+             "rank %d on %.64s: silent: pid %d %s, %s; see this rank's own messages for the cause, "
+             "or raise "
              "--timeout, and start again\n",
              process, peer->host, peer->pid,
              fate        ? fate

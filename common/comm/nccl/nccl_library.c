@@ -26,7 +26,7 @@ ls_status ls_nccl_load(ls_nccl *out)
         .name = "NCCL",
         .file = "libnccl.so." VALUE_OF(NCCL_MAJOR),
         .folder = LS_NCCL_FOLDER,
-        .remedy = "install a newer NCCL " VALUE_OF(
+        .remedy = "install a recent NCCL " VALUE_OF(
             NCCL_MAJOR) ", name its folder in LD_LIBRARY_PATH, or remove --comm nccl",
         .major = NCCL_MAJOR,
         .find_major = version_major,

@@ -121,9 +121,11 @@ static void test_refusals(void **state)
     const ls_data_need mlp = {.inputs = 1, .rank = {1}, .shape = {{784}}, .classes = 10};
     make_directory(directory);
     snprintf(spec, sizeof spec, "text:%s", directory);
-    expect_refusal(ls_data_open(spec, &twins, &data), LS_CODE_MISSING, directory, "0 text files");
+    expect_refusal(ls_data_open(spec, &twins, &data), LS_CODE_MISSING, directory,
+                   "text files in this directory: 0, ");
     write_letter(directory, "one", 'a');
-    expect_refusal(ls_data_open(spec, &twins, &data), LS_CODE_MISSING, directory, "1 text files");
+    expect_refusal(ls_data_open(spec, &twins, &data), LS_CODE_MISSING, directory,
+                   "text files in this directory: 1, ");
     write_file(join(path, directory, "short"), "too short", 9);
     expect_refusal(ls_data_open(spec, &twins, &data), LS_CODE_MISSING,
                    "short: this file has 9 bytes", "840 bytes");

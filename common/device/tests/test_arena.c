@@ -207,9 +207,8 @@ static void growth_meets_the_others(void **state)
     assert_int_equal(gpu.free, 16 * mib);
     refused(
         judge, 32 * mib,
-        "GPU memory: gpu:0: 33554432 bytes do not fit: this process has reserved 50331648 bytes "
-        "of this GPU, of which its 2 logical devices use 50331648, and 16777216 bytes of the "
-        "GPU are free");
+        "GPU memory: gpu:0: 33554432 bytes do not fit: 16777216 bytes of this GPU are free, and "
+        "this process holds 50331648 (in use: 50331648; logical devices: 2)");
     ls_pool_close(run);
     assert_null(ls_pool_allocate(judge, LS_MEMORY_PARAMETERS, 32 * mib, &memory));
     ls_pool_close(judge);

@@ -24,8 +24,8 @@ ls_status ls_blas_load(ls_blas *out)
         .name = "cuBLASLt",
         .file = "libcublasLt.so." VALUE_OF(CUBLAS_VER_MAJOR),
         .folder = LS_CUBLAS_FOLDER,
-        .remedy =
-            "install cuBLAS " VALUE_OF(CUBLAS_VER_MAJOR) ", or name its folder in LD_LIBRARY_PATH",
+        .remedy = "install a recent cuBLAS " VALUE_OF(
+            CUBLAS_VER_MAJOR) ", or name its folder in LD_LIBRARY_PATH",
         .major = CUBLAS_VER_MAJOR,
         .find_major = version_major,
         .symbols = symbols};

@@ -26,7 +26,7 @@ ls_status ls_dnn_load(ls_dnn *out, bool *absent)
         .name = "cuDNN",
         .file = "libcudnn.so." VALUE_OF(CUDNN_MAJOR),
         .folder = LS_CUDNN_FOLDER,
-        .remedy = "install cuDNN " VALUE_OF(
+        .remedy = "install a recent cuDNN " VALUE_OF(
             CUDNN_MAJOR) ", name its folder in LD_LIBRARY_PATH, or use --convolution own",
         .major = CUDNN_MAJOR,
         .find_major = version_major,

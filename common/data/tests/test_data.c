@@ -128,7 +128,7 @@ static void test_mnist(void **state)
     char fashion[320];
     snprintf(fashion, sizeof fashion, "fashion-%s", spec);
     expect_refusal(ls_data_open(fashion, &mlp, &data), LS_CODE_MISSING, path,
-                   "package dataset-fashion-mnist");
+                   "download an intact copy");
     unlink(path);
     expect_refusal(ls_data_open(fashion, &mlp, &data), LS_CODE_MISSING, path,
                    "package dataset-fashion-mnist");

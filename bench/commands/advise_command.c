@@ -38,7 +38,9 @@ static ls_status check_options(const ls_request *request)
             LS_CODE_USAGE, "option --format", request->format,
             "this format does not work with lockstep advise; use --format table, json or jsonl");
     int64_t number;
-    if (!request->prediction.platform && !ls_parse_integer(request->cases->devices, 1, 1, &number))
+    const char *devices = request->cases->devices;
+    const bool several = strchr(devices, '+') || ls_parse_integer(devices, 2, INT32_MAX, &number);
+    if (!request->prediction.platform && several)
         return ls_fail(LS_CODE_USAGE, "option", "--platform",
                        "several devices need a network, but none is given; use for example "
                        "--platform flat:latency=10us,bandwidth=1GB/s");

@@ -355,9 +355,10 @@ static ls_status check_exchanges(const ls_micro *m)
 {
     if (m->comm->exchange)
         return LS_OK;
-    return ls_fail(LS_CODE_USAGE, "option --comm", m->comm->name,
-                   "NCCL runs only lockstep micro allreduce, allgather and reducescatter with "
-                   "--allreduce library; use only that, or --comm auto");
+    return ls_fail(
+        LS_CODE_USAGE, "option --comm", m->comm->name,
+        "works with `micro allreduce`, `micro allgather` and `micro reducescatter` only, each "
+        "with --allreduce library; use one of these, or --comm auto");
 }
 
 /* Checks all that were given, before any is measured. */

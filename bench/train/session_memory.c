@@ -159,14 +159,14 @@ ls_status ls_need_refuse(const ls_need *need, const ls_plan_of_case *plan, bool 
         i += ls_need_print(stream, need, i);
     }
     fclose(stream);
-    return ls_fail(
-        LS_CODE_MISSING, "memory", most->name,
-        "%zu bytes are needed, but --memory %s allows %zu; by device, the %s needs %s; use %s%s",
-        ls_need_sum(&most->formula), judge ? "growth" : memory, most->limit,
-        judge ? "check against the reference" : "case", text, remedy_of(&most->formula),
-        judge                                 ? ", or --gate-steps 0"
-        : strncmp(memory, "fraction", 8) == 0 ? ", or --memory growth"
-                                              : "");
+    return ls_fail(LS_CODE_MISSING, "memory", most->name,
+                   "%zu bytes are needed, but --memory %s allows %zu; memory of the %s by device: "
+                   "%s; use %s%s",
+                   ls_need_sum(&most->formula), judge ? "growth" : memory, most->limit,
+                   judge ? "check against the reference" : "case", text, remedy_of(&most->formula),
+                   judge                                 ? ", or --gate-steps 0"
+                   : strncmp(memory, "fraction", 8) == 0 ? ", or --memory growth"
+                                                         : "");
 }
 
 /* ---- Growth ---------------------------------------------------------------------------------- */

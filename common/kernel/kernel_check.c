@@ -444,11 +444,12 @@ ls_status ls_check_finish_step(const ls_finish_step_args *a, ls_work *work)
 {
     const int64_t capacity = (int64_t)a->capacity, more = (int64_t)a->more;
     if (capacity < 1 || more < 0 || more == INT64_MAX)
-        return ls_fail(LS_CODE_USAGE, work->op, "capacity",
-                       "%" PRIu64 " records, each with %" PRIu64
-                       " additional losses, are not possible; give at least 1 record, and numbers "
-                       "that fit in memory",
-                       a->capacity, a->more);
+        return ls_fail(
+            LS_CODE_USAGE, work->op, "capacity",
+            "room for %" PRIu64 " records with %" PRIu64
+            " additional losses each is asked for; ask for at least 1 record, and for no "
+            "more than fit in memory",
+            a->capacity, a->more);
     if (more && (!a->loss || !a->more_losses))
         return ls_fail(LS_CODE_USAGE, work->op, "more_losses",
                        "additional losses are to be recorded, but the pointer to the losses or to "

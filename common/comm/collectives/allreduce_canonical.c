@@ -198,7 +198,7 @@ static ls_status put_half(ls_comm *comm, ls_half half, const ls_allreduce_args *
     tree_plan tree = {0};
     if (a->shards < 1)
         return ls_fail(LS_CODE_USAGE, "all-reduce", "canonical",
-                       "the batch is divided into %lld shards; use at least 1",
+                       "the strategy divides the batch into %lld shards; let it make at least 1",
                        (long long)a->shards);
     size_t expected = find_trees(a->of, comm->rank, comm->size, a->shards, nodes);
     if (a->sum_count != expected)

@@ -168,9 +168,10 @@ static ls_status check_order(const ls_graph *whole, const int *place)
     char name[LS_NODE_NAME];
     return wrong == whole->count
                ? LS_OK
-               : ls_fail(LS_CODE_USAGE, "placement", ls_graph_node_name(whole, wrong, name),
-                         "layers on different devices use this layer's output, in an order that is "
-                         "not supported; place all layers that use the output on one device");
+               : ls_fail(
+                     LS_CODE_USAGE, "placement", ls_graph_node_name(whole, wrong, name),
+                     "this layer's output is used on two other devices, or on another device and "
+                     "then on its own again; place all layers that use it on one device");
 }
 
 /* ---- Building a part ------------------------------------------------------------------------- */

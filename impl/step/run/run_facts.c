@@ -71,7 +71,7 @@ static ls_status gradient(ls_run *run, float *out)
 {
     ls_replica *r = replica_of(run, ls_step_plan_first_local(&ls_step_run_of(run)->plan));
     if (r->windows.gradients)
-        return ls_fail(LS_CODE_USAGE, "gradient", run->strategy->name,
+        return ls_fail(LS_CODE_USAGE, "strategy", run->strategy->name,
                        "the gradient cannot be read, since each device has only a share of it; use "
                        "a strategy whose devices have the complete gradient");
     return ls_replica_gradient(r, out);

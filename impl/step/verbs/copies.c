@@ -12,11 +12,11 @@ static bool can_copy(ls_step *s, ls_span to, ls_span from)
     if (s->program->status || (!ls_step_replica(s, from.member) && !ls_step_replica(s, to.member)))
         return false;
     if (to.bytes != from.bytes || (to.bytes && (!to.memory || !from.memory)))
-        ls_step_fail(s, ls_fail(LS_CODE_USAGE, "strategy", s->plan->strategy->name,
-                                "the strategy's build copies a span of %zu bytes to one of %zu%s; "
-                                "give two spans of one size, both in memory",
-                                from.bytes, to.bytes,
-                                to.memory && from.memory ? "" : ", and one has no memory"));
+        ls_step_fail(
+            s, ls_fail(LS_CODE_USAGE, "strategy", s->plan->strategy->name,
+                       "the strategy's .build function copies a span of %zu bytes to one of "
+                       "%zu; give two spans of the same size%s",
+                       from.bytes, to.bytes, to.memory && from.memory ? "" : ", both with memory"));
     return !s->program->status;
 }
 

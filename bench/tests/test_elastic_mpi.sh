@@ -26,7 +26,7 @@ code=0
 LAUNCHER=$launcher "$library/../../ci/restart.sh" 3:2 ./once.sh "$LOCKSTEP" run $exact --strategy zero \
     --checkpoint saved --checkpoint-interval 4 >out 2>all </dev/null || code=$?
 expect "status 0" test "$code" -eq 0
-expect "it was started twice" test "$(grep -c '^ci/restart.sh: 3 ranks' all)" -eq 1
+expect "it was started twice" test "$(grep -c '^ci/restart.sh: the run (ranks: 3) ended' all)" -eq 1
 rows "the end is that of the unbroken run" 'rows[-1]["equivalence"]["digest"] == old("full")[0]["equivalence"]["digest"]
     and rows[-1]["checkpoint"]["resumed_step"] == 4 and rows[-1]["case"]["ranks"] == 2'
 finish

@@ -164,7 +164,8 @@ static ls_status read_time(ls_yaml_file *file, struct fy_node *mapping, const ch
     if (!text)
         return ls_yaml_refuse(file, "`%s:` is missing; every layer needs this time", key);
     if (!ls_parse_time(text, out))
-        return ls_yaml_refuse(file, "`%s:` is not a time with a unit, such as 1.5ms", key);
+        return ls_yaml_refuse(file, "the value of `%s:` is not a time with a unit, such as 1.5ms",
+                              key);
     *out /= (double)batch;
     return LS_OK;
 }

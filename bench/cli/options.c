@@ -155,7 +155,7 @@ static void tell_replaced(const ls_request_parsing *parsing)
         if (before > 0)
             continue;
         if (after > 0)
-            snprintf(more, sizeof more, ", and %zu more", after);
+            snprintf(more, sizeof more, " and %zu more values of this plan", after);
         ls_log_line(&parsing->request->log, LS_LOG_NORMAL,
                     "plan: %s: --%s of the command line replaces this value%s", all[i].origin,
                     all[i].by, more);

@@ -440,8 +440,8 @@ ls_status ls_forecast_fit(ls_forecast *forecast, ls_request *request, double spe
     if (few && request->processes->rank == 0)
         ls_log_line(&request->log, LS_LOG_NORMAL,
                     "budget: %.1f s leaves too little time for timed steps, since setup, warm-up "
-                    "and checks take about %.1f s; some cases have only the least number "
-                    "(--blocks); use a larger `budget:`",
+                    "and checks take about %.1f s; some cases have only the smallest number of "
+                    "blocks (--blocks); use a larger `budget:`",
                     (double)request->budget_ns * 1e-9, around_s);
     return LS_OK;
 }

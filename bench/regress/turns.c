@@ -219,7 +219,8 @@ static ls_status take_turns(turns *t)
     t->begin = ls_clock_ns();
     t->deadline = t->begin + (uint64_t)(max_s * 1e9);
     if (!t->task->quiet && open > 0)
-        ls_log_stderr("regress: cases to compare, by turns: %lld; for at most %.0f s",
+        ls_log_stderr("regress: %lld cases to compare; the two programs run in turn, for at most "
+                      "%.0f s in all",
                       (long long)open, max_s);
     for (int64_t pairs = 0; open > 0 && test.spent < 1;) {
         LS_TRY(run_pair(t, ++pairs));

@@ -119,7 +119,9 @@ ls_status ls_results_trend(ls_results_task *task)
     LS_TRY(find_series(task->results, key));
     LS_TRY(ls_results_ask(task->results, "SELECT count(*) FROM series", &count));
     if (count == 0)
-        ls_log_stderr("results: %s: no matching row has the key %s", task->file, key);
+        ls_log_stderr("results: %s: none of the selected rows has the key %s; select other rows, "
+                      "or name another key",
+                      task->file, key);
     if (path && count > 1)
         return ls_fail(LS_CODE_USAGE, "--out", path,
                        "a picture shows a single series, but the rows form %lld series; use "

@@ -55,9 +55,9 @@ static ls_status check_tensor(const char *path, const json_t *header, const ls_t
     if (!*tensor->name || strcmp(tensor->name, "__metadata__") == 0 ||
         json_object_get(header, tensor->name))
         return ls_fail(LS_CODE_MISSING, what, path,
-                       "tensor '%.80s': this tensor's name is reserved or used twice; give each "
-                       "tensor a separate name",
-                       tensor->name);
+                       "tensor '%.80s': %s; give each tensor a name of its own", tensor->name,
+                       json_object_get(header, tensor->name) ? "two tensors have this name"
+                                                             : "safetensors reserves this name");
     return LS_OK;
 }
 

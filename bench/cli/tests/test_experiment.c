@@ -119,7 +119,8 @@ static void test_the_command_line_replaces(void **state)
         {"defaults: {epochs: 2}\ncases: [{seed: 2, batch: 4}]\n", 1, 3,
          "plan: p.yaml:2:19: --batch of the command line replaces this value"},
         {"cases: [{seed: 2, batch: 4}, {seed: 4, batch: 4}, {seed: 5, batch: 5}]\n", 3, 3,
-         "plan: p.yaml:1:19: --batch of the command line replaces this value, and 2 more\n"},
+         "plan: p.yaml:1:19: --batch of the command line replaces this value and 2 more values of "
+         "this plan\n"},
         {"cases: [{seed: [2, 4]}]\nexclude: [{batch: 3, seed: 4}]\n", 1, 3, NULL},
     };
     for (size_t i = 0; i < sizeof plans / sizeof *plans; i++) {

@@ -60,12 +60,12 @@ void ls_combine(ls_step *s, const char *verb, ls_span to, const ls_combination *
 {
     const ls_replica *r = ls_step_replica(s, to.member);
     if (!r || !to.bytes ||
-        !ls_step_can(
-            s,
-            of->x.bytes == to.bytes && of->x.member == to.member &&
-                (!of->y.memory || (of->y.bytes == to.bytes && of->y.member == to.member)),
-            "ls_combine",
-            "cannot combine the spans; give spans of the same size, in the memory of one member"))
+        !ls_step_can(s,
+                     of->x.bytes == to.bytes && of->x.member == to.member &&
+                         (!of->y.memory || (of->y.bytes == to.bytes && of->y.member == to.member)),
+                     "ls_combine",
+                     "cannot combine spans of different sizes, or of different devices; give equal "
+                     "ones of one device"))
         return;
     const ls_combine_args args = {.count = (int64_t)(to.bytes / r->kernels->table->real_bytes),
                                   .a = of->a,

@@ -148,7 +148,7 @@ static void tell_replaced(const ls_request_parsing *parsing)
     const ls_experiment_replaced *all = parsing->plan->replaced;
     for (size_t i = 0; i < parsing->plan->replaced_count; i++) {
         size_t before = 0, after = 0;
-        char more[48] = "";
+        char more[64] = "";
         for (size_t k = 0; k < parsing->plan->replaced_count; k++)
             if (k != i && strcmp(all[k].option, all[i].option) == 0)
                 (*(k < i ? &before : &after))++;

@@ -391,9 +391,10 @@ static void test_write_refusals(void **state)
     ls_tensor tensors[2] = {{.name = "a", .rank = 1, .shape = {1}, .data = value, .count = 1},
                             {.name = "a", .rank = 1, .shape = {1}, .data = value, .count = 1}};
     join(path, directory, "file");
-    expect_refusal(ls_tensors_write(path, tensors, 2), LS_CODE_MISSING, path, "twice");
+    expect_refusal(ls_tensors_write(path, tensors, 2), LS_CODE_MISSING, path,
+                   "two tensors have this name");
     tensors[1].name = "__metadata__";
-    expect_refusal(ls_tensors_write(path, tensors, 2), LS_CODE_MISSING, path, "reserved");
+    expect_refusal(ls_tensors_write(path, tensors, 2), LS_CODE_MISSING, path, "reserves this name");
     tensors[1].name = "\xff";
     expect_refusal(ls_tensors_write(path, tensors, 2), LS_CODE_MISSING, path, "UTF-8");
     tensors[1] = tensors[0];

@@ -56,7 +56,7 @@ refused() {
     expect "status 3" [ "$code" -eq 3 ]
     rows "an error without training" "all(r['result']['status'] == 'error' and 'time' not in r and 'train' not in r for r in rows)"
     rows "what it needs, $largest first" "all(re.search(
-        r'^memory: cpu:\d: \d+ bytes are needed, but --memory fraction=\S+ allows \d+; by device, the case needs cpu:\S+: [0-9.]+ [KMG]iB( each)?: $largest [0-9.]+ '
+        r'^memory: cpu:\d: \d+ bytes are needed, but --memory fraction=\S+ allows \d+; memory of the case by device: cpu:\S+: [0-9.]+ [KMG]iB( each)?: $largest [0-9.]+ '
         r'.*; use .*, or --memory growth$', r['result']['reason']) for r in rows)"
 }
 refused optimizer --model mlp:784-32-10 --data synthetic:60 --batch 4 --strategy single,mirrored,towers --devices 1 --memory fraction=0.00001
@@ -74,11 +74,11 @@ rows "stage 3 trains where mirrored is refused" "[r['result']['status'] for r in
 cpus=$(python3 -c "import json; print(json.load(open('devices.json'))['devices'][0]['capacity'] // (150 << 20))")
 lockstep run $small --model mlp:784-16384-10 --data synthetic:60 --batch 4 --strategy zero --zero-stage 3 --devices 4 --cpu-devices "$cpus"
 expect "too large a judge: status 3" [ "$code" -eq 3 ]
-rows "what the judge needs" "re.search(r'^memory: cpu:0: \d+ bytes are needed, but --memory growth allows \d+; by device, the '
-    r'check against the reference needs cpu:0: [0-9.]+ [MG]iB: optimizer .*; use .*, or --gate-steps 0$', r['result']['reason'])"
+rows "what the judge needs" "re.search(r'^memory: cpu:0: \d+ bytes are needed, but --memory growth allows \d+; memory of the '
+    r'check against the reference by device: cpu:0: [0-9.]+ [MG]iB: optimizer .*; use .*, or --gate-steps 0$', r['result']['reason'])"
 lockstep run $small $mlp --strategy mirrored --devices 2 --memory fraction=0.00001 --dry-run
 expect "a dry run: status 3" [ "$code" -eq 3 ]
-expect "and the same words" grep -q '^lockstep: case 1: memory: cpu:0: .* the case needs cpu:0+cpu:1: .* each: ' err
+expect "and the same words" grep -q '^lockstep: case 1: memory: cpu:0: .* memory of the case by device: cpu:0+cpu:1: .* each: ' err
 
 # ---- Nothing of a model's size is allocated or drawn before it is known to fit -------------------
 

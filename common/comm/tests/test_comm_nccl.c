@@ -385,9 +385,10 @@ static void a_clique_that_cannot_be_opened_is_refused(void **state)
     ls_nccl nccl = {.call = nccl_emulated};
     ls_comm *comms[RANKS];
     atomic_store(&emulated.refuse_init, ncclInvalidUsage);
-    must_refuse(ls_comm_nccl_open(&nccl, LS_OK, NULL, f->device, RANKS, comms), LS_CODE_MISSING,
-                "made up (the emulation says so)");
-    atomic_store(&emulated.refuse_init, ncclSuccess);
+    ls_status status = ls_comm_nccl_open(&nccl, LS_OK, NULL, f->device, RANKS, comms);
+    atomic_store(&emulated.refuse_init,
+                 ncclSuccess); /* also for the next test, if this one fails */
+    must_refuse(status, LS_CODE_MISSING, "'made up: the emulation says so'");
 }
 
 /* A rank never comes: NCCL waits, this process does not. */

@@ -55,7 +55,7 @@ KERNELS = "provenance.kernels."
 # A field that the base does not have: its value is not compared, its name is printed.
 ADDED = object()
 # Of stderr: a time.
-TIMES = re.compile(r"^lockstep: measuring( itself)? takes ")
+TIMES = re.compile(r"^lockstep: (measuring( itself)? takes|the measurement adds) ")
 
 
 def flat(value, path=""):

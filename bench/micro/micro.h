@@ -3,7 +3,6 @@
 #pragma once
 
 #include "bench/cli/option_set.h"
-#include "bench/micro/micro.h"
 #include "bench/output/format.h"
 #include "bench/output/results_db.h"
 #include "bench/train/timing.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Parts of the results database: what its files share: the connection in
- * results_db.c, rows in results_rows.c, the view in results_view.c, functions in results_query.c.
- */
+ * results_db.c, rows in results_rows.c, the view in results_view.c, functions in results_query.c
+ * and results_numbers.c, statements in store.sql. */
 #pragma once
 
 #include "bench/output/results_db.h"
@@ -23,7 +23,7 @@ char *ls_results_part(const char *name);
 int ls_results_attach(sqlite3 *db, bool rows);
 
 /** Adds the functions on numbers (results_numbers.c). */
-void ls_results_add_numbers(sqlite3 *db);
+int ls_results_add_numbers(sqlite3 *db);
 
 /** The head of a function of SQL. */
 #define LS_SQL_FUNCTION(name)                                                                      \

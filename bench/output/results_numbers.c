@@ -219,7 +219,7 @@ static void give_median(sqlite3_context *context)
         free(all->items);
 }
 
-void ls_results_add_numbers(sqlite3 *db)
+int ls_results_add_numbers(sqlite3 *db)
 {
     static const struct {
         const char *name;
@@ -232,8 +232,11 @@ void ls_results_add_numbers(sqlite3 *db)
                      {"delay_ms", 1, delay_ms, NULL},       {"ratio", 6, ratio, NULL},
                      {"levels", 1, levels, NULL},           {"look", 5, look, NULL},
                      {"unpaired", 7, unpaired, NULL}};
-    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
-        sqlite3_create_function(db, functions[i].name, functions[i].arguments, LS_PURE,
-                                (void *)(size_t)functions[i].form, functions[i].call, NULL, NULL);
-    sqlite3_create_function(db, "median", 1, LS_PURE, NULL, NULL, add_number, give_median);
+    int code =
+        sqlite3_create_function(db, "median", 1, LS_PURE, NULL, NULL, add_number, give_median);
+    for (size_t i = 0; i < sizeof functions / sizeof *functions && code == SQLITE_OK; i++)
+        code = sqlite3_create_function(db, functions[i].name, functions[i].arguments, LS_PURE,
+                                       (void *)(size_t)functions[i].form, functions[i].call, NULL,
+                                       NULL);
+    return code;
 }

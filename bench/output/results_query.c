@@ -356,6 +356,7 @@ int ls_results_attach(sqlite3 *db, bool rows)
                                        functions[i].call, NULL, NULL);
     if (code == SQLITE_OK)
         code = sqlite3_create_collation(db, "NUMBERED", SQLITE_UTF8, NULL, natural);
-    ls_results_add_numbers(db);
+    if (code == SQLITE_OK)
+        code = ls_results_add_numbers(db);
     return code == SQLITE_OK && rows ? add_views(db) : code;
 }

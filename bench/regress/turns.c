@@ -157,8 +157,7 @@ static ls_status take_block(turns *t, int side, bool gate, uint64_t limit_ns, js
                : LS_OK;
 }
 
-/* The number of steps with which the slowest case is timed for BLOCK_MS, and every case for a
- * period. Older rows have no period, but the option that it follows from. */
+/* Sets the number of steps of a block (steps.sql). */
 static ls_status fit_steps(turns *t)
 {
     json_int_t steps = 0;
@@ -192,6 +191,8 @@ static ls_status run_pair(turns *t, int64_t turn)
 
 /* ---- Looks ---------------------------------------------------------------------------------- */
 
+static const char undecided[] = "SELECT count(*) FROM cases WHERE NOT decided";
+
 /* Tests all undecided cases; *open: how many remain undecided. */
 static ls_status look(turns *t, ls_ratio_test *test, double share, int64_t *open)
 {
@@ -200,13 +201,11 @@ static ls_status look(turns *t, ls_ratio_test *test, double share, int64_t *open
         test->threshold, "cases", (json_int_t)t->cases, "spent", test->spent, "share", share);
     LS_TRY(ls_regress_do(t->regress, "look", values, NULL));
     test->spent = share;
-    return ls_results_ask(t->regress->results, "SELECT count(*) FROM cases WHERE NOT decided",
-                          open);
+    return ls_results_ask(t->regress->results, undecided, open);
 }
 
 static ls_status take_turns(turns *t)
 {
-    static const char undecided[] = "SELECT count(*) FROM cases WHERE NOT decided";
     static const char fewest[] = "SELECT min((SELECT count(*) FROM times WHERE times.kase ="
                                  " cases.kase AND side = 1)) FROM cases WHERE NOT decided";
     ls_ratio_test test = {.threshold = t->task->threshold, .cases = (size_t)t->cases};

@@ -3,7 +3,6 @@
 #include "common/comm/comm_parts.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const void *const backends[] = {

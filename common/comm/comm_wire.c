@@ -242,20 +242,27 @@ static size_t scratch(int rank, int ranks, ls_extent extent, int64_t shards)
     return in_floats(ls_wired_room(LS_WIRE_BF16, rank, ranks, extent));
 }
 
-static ls_status put_half(ls_comm *comm, ls_half half, const ls_allreduce_args *a, ls_op_list *ops)
+static ls_status put(ls_comm *comm, ls_half half, bool stored, const ls_allreduce_args *a,
+                     ls_op_list *ops)
 {
     return ls_wired_build(comm,
                           &(ls_wired_args){.wire = LS_WIRE_BF16,
                                            .half = half,
+                                           .stored = stored,
                                            .data = a->data,
                                            .extent = ls_comm_extent(a),
                                            .room = (unsigned char *)a->scratch},
                           ops);
 }
 
+static ls_status put_half(ls_comm *comm, ls_half half, const ls_allreduce_args *a, ls_op_list *ops)
+{
+    return put(comm, half, false, a, ops);
+}
+
 static ls_status build(ls_comm *comm, const ls_allreduce_args *a, ls_op_list *ops)
 {
-    return put_half(comm, LS_HALVES, a, ops);
+    return put(comm, LS_HALVES, false, a, ops);
 }
 
 static ls_traffic half_formula(ls_half half, int ranks, ls_extent extent, int64_t shards)
@@ -297,19 +304,12 @@ static size_t stored_scratch(int rank, int ranks, ls_extent extent, int64_t shar
 static ls_status put_stored(ls_comm *comm, ls_half half, const ls_allreduce_args *a,
                             ls_op_list *ops)
 {
-    return ls_wired_build(comm,
-                          &(ls_wired_args){.wire = LS_WIRE_BF16,
-                                           .half = half,
-                                           .stored = true,
-                                           .data = a->data,
-                                           .extent = ls_comm_extent(a),
-                                           .room = (unsigned char *)a->scratch},
-                          ops);
+    return put(comm, half, true, a, ops);
 }
 
 static ls_status build_stored(ls_comm *comm, const ls_allreduce_args *a, ls_op_list *ops)
 {
-    return put_stored(comm, LS_HALVES, a, ops);
+    return put(comm, LS_HALVES, true, a, ops);
 }
 
 const ls_allreduce ls_allreduce_stored = {

@@ -9,8 +9,6 @@
 #include "impl/ps/served.h"
 #include "impl/step/run/run.h"
 
-#include <stdlib.h>
-
 /* ---- Requests -------------------------------------------------------------------------------- */
 
 static ls_status open_requests_of(ls_resources *r, int m, ls_comm *control)

@@ -41,8 +41,7 @@ static ls_status use(ls_device *device, size_t reserved[POINTS])
     LS_TRY(print(device, "at the end", &reserved[AGAIN]));
     return code ? ls_fail(code, "device", NULL,
                           "this example allocates half of the device's memory, which this --memory "
-                          "policy "
-                          "does not allow; use growth, or a larger fraction")
+                          "policy does not allow; use growth, or a larger fraction")
                 : LS_OK;
 }
 

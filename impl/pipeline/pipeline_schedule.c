@@ -5,7 +5,6 @@
 #include "common/base/grow.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 /* Huang et al., NeurIPS 2019. */
 const ls_schedule_rule ls_schedule_gpipe = {

@@ -10,7 +10,6 @@
 #include "impl/replica/replica.h"
 
 #include <stdint.h>
-#include <string.h>
 
 /* An array of a replica. */
 typedef struct array {
@@ -215,7 +214,7 @@ static ls_status fill(ls_replica *const *replicas, int count, ls_values values,
 
 static ls_status clear(ls_replica *r, int values, const float *zeros)
 {
-    const array a = array_of(r, (int)values);
+    const array a = array_of(r, values);
     const size_t bytes = a.memory ? r->updated.stated * a.each : 0, most = LS_STATE_BLOCK;
     for (size_t at = 0, count; at < bytes; at += count) {
         count = bytes - at < most ? bytes - at : most;

@@ -86,8 +86,7 @@ static void name_silent(const mpi_group *world, int process)
                  (double)(ls_clock_ns() - heard_ns) * 1e-9);
     snprintf(line, LINE,
              "rank %d on %.64s: silent: pid %d %s, %s; see this rank's own messages for the cause, "
-             "or raise "
-             "--timeout, and start again\n",
+             "or raise --timeout, and start again\n",
              process, peer->host, peer->pid,
              fate        ? fate
              : same_host ? "runs without progress"

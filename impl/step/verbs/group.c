@@ -3,11 +3,8 @@
  * All-reduces of gradients, bucket by bucket. With overlap, a member's all-reduces have a separate
  * lane; otherwise they are on its compute lane, which is faster if one core does both.
  */
-#include "common/base/grow.h"
 #include "common/comm/comm_sums.h"
 #include "impl/step/verbs/build.h"
-
-#include <stdlib.h>
 
 /* ---- Scratch --------------------------------------------------------------------------------- */
 

@@ -10,8 +10,6 @@
 #include "common/base/grow.h"
 #include "impl/step/verbs/build.h"
 
-#include <stdlib.h>
-
 /* The replica's member that has a part. */
 int ls_step_member_at(const ls_step_plan *plan, int replica, int part)
 {

@@ -4,6 +4,8 @@
 
 #include "common/base/digest.h"
 #include "common/base/grow.h"
+#include "common/comm/comm.h"
+#include "impl/carried.h"
 
 #include <stdlib.h>
 
@@ -108,20 +110,43 @@ void ls_replica_forget_test(ls_replica *r)
     r->test.net = NULL;
 }
 
-/* Replaces the parameters by their moving averages, if it has all; `back`: restores them.
- * Meanwhile they are in the gradient buffer, which is not read between steps. */
-static ls_status exchange_averages(ls_replica *r, bool back)
+/* ---- Variables ------------------------------------------------------------------------------- */
+
+/* Saves what replicas have of the variables, or gives it back. */
+static ls_status keep(const ls_test_pass *pass, ls_carried *kept)
 {
-    const size_t bytes = r->updated.owned * r->kernels->table->real_bytes;
-    const void *from = back ? r->gradients : r->updated.state[LS_AVERAGES];
-    if (!r->updated.state[LS_AVERAGES] || r->updated.shares.buckets)
-        return LS_OK;
-    if (r->masters)
-        return ls_replica_lend(r, back ? LS_VALUES : LS_AVERAGES);
-    if (!back)
-        LS_TRY(ls_queue_copy(r->queue, r->gradients, r->device, r->parameters, r->device, bytes));
-    LS_TRY(ls_queue_copy(r->queue, r->parameters, r->device, from, r->device, bytes));
-    return ls_queue_sync(r->queue);
+    for (int i = 0; i < pass->lent_count; i++) {
+        const ls_replica *r = pass->lent[i];
+        for (size_t b = 0; b < r->buffer_count; b++)
+            if (r->buffers[b].memory == r->parameters || r->buffers[b].memory == r->masters)
+                LS_TRY(ls_carry_memory(kept, r->queue, r->buffers[b].memory, r->buffers[b].bytes));
+    }
+    return LS_OK;
+}
+
+static ls_status gather(const ls_test_pass *pass, ls_range block, float *out)
+{
+    return pass->gather ? pass->gather(pass->context, block, out)
+                        : ls_replica_gather(*pass->lent, LS_AVERAGES, block, out);
+}
+
+/* Puts what is evaluated in the place of replicas' variables. After a failure here, the process
+ * still takes part in what all gather together. */
+static ls_status lend(const ls_test_pass *pass, const ls_job *job, ls_carried *kept)
+{
+    ls_auto float *block_values = NULL;
+    const size_t elements = ls_job_elements(job).count, most = LS_STATE_BLOCK;
+    ls_status status = ls_allocate("replica", &block_values, elements < most ? elements : most,
+                                   sizeof *block_values);
+    if (!status)
+        status = keep(pass, kept);
+    LS_TRY(ls_comm_agree(pass->comm, status));
+    for (ls_range block = {0}; ls_state_next(elements, &block);) {
+        LS_TRY(gather(pass, block, block_values));
+        for (int i = 0; i < pass->lent_count && !status; i++)
+            status = ls_replica_put(pass->lent[i], block, block_values);
+    }
+    return ls_comm_agree(pass->comm, status);
 }
 
 /* ---- Batches --------------------------------------------------------------------------------- */
@@ -130,8 +155,6 @@ static ls_status begin(const ls_tester *tester)
 {
     for (int p = 0; p < tester->count; p++) {
         ls_replica *r = tester->parts[p].replica;
-        if (!tester->lent)
-            LS_TRY(exchange_averages(r, false));
         if (r->test.net != tester->parts[p].net || r->test.end != tester->end) {
             ls_replica_forget_test(r);
             r->test.end = tester->end;
@@ -182,69 +205,44 @@ static ls_status count_right(ls_replica *r, const ls_tester *tester, bool output
  * more than a node is waited for. */
 static ls_status predict_alone(const ls_test_pass *pass, const ls_evaluating *how)
 {
-    const ls_graph *graph = pass->count ? pass->testers->parts->replica->graph : NULL;
-    for (int n = 0; graph && n < graph->count; n++) {
-        if (!ls_layer_predicts(graph->nodes[n].layer))
+    const ls_replica *r = pass->testers->parts->replica;
+    for (int n = 0; n < r->graph->count; n++) {
+        if (!ls_layer_predicts(r->graph->nodes[n].layer))
             continue;
-        if (pass->prepare)
-            LS_TRY(pass->prepare(pass->context, n));
-        for (int t = 0; t < pass->count; t++) {
-            const ls_tester *tester = &pass->testers[t];
-            const ls_tested *part = tester->parts;
-            if (tester->at == tester->end)
-                continue;
-            LS_TRY(ls_net_node_enqueue(part->net, n, LS_NET_PREDICT, part->replica->queue));
-        }
-        for (int t = 0; t < pass->count && how->check; t++)
-            LS_TRY(ls_queue_sync(pass->testers[t].parts->replica->queue));
-        if (how->check)
+        LS_TRY(ls_net_node_enqueue(pass->testers->parts->net, n, LS_NET_PREDICT, r->queue));
+        if (how->check) {
+            LS_TRY(ls_queue_sync(r->queue));
             LS_TRY(how->check(how->context));
+        }
     }
     return LS_OK;
 }
 
+/* A tester without samples left has its batch, too, of which nothing counts. */
 static ls_status take_batch(const ls_test_pass *pass, const ls_evaluating *how)
 {
     for (int t = 0; t < pass->count; t++) {
         const ls_tester *tester = &pass->testers[t];
         const ls_step_state state = {.position = tester->at};
-        for (int p = 0; p < tester->count && tester->at < tester->end; p++) {
+        for (int p = 0; p < tester->count; p++) {
             ls_replica *r = tester->parts[p].replica;
             LS_TRY(ls_queue_write(r->queue, r->test.state, &state, sizeof state));
             LS_TRY(ls_op_list_enqueue(&r->test.feed, r->queue)); /* gathers the batch */
         }
     }
-    for (int t = 0; t < pass->count && pass->predict; t++)
-        if (pass->testers[t].at < pass->testers[t].end)
-            LS_TRY(pass->predict(pass->context, t));
-    if (!pass->predict)
-        LS_TRY(predict_alone(pass, how));
-    for (int t = 0; t < pass->count; t++) {
-        const ls_tester *tester = &pass->testers[t];
-        for (int p = 0; p < tester->count && tester->at < tester->end; p++)
-            LS_TRY(count_right(tester->parts[p].replica, tester, how->outputs));
-    }
+    LS_TRY(pass->predict ? pass->predict(pass->context, how) : predict_alone(pass, how));
+    for (int t = 0; t < pass->count; t++)
+        for (int p = 0; p < pass->testers[t].count; p++)
+            LS_TRY(count_right(pass->testers[t].parts[p].replica, &pass->testers[t], how->outputs));
     for (int t = 0; t < pass->count; t++) {
         ls_tester *tester = &pass->testers[t];
         for (int p = 0; p < tester->count; p++)
             LS_TRY(ls_queue_sync(tester->parts[p].replica->queue));
         const uint64_t left = tester->end - tester->at;
-        const uint64_t rows = tester->count ? (uint64_t)ls_net_rows(tester->parts->net) : left;
+        const uint64_t rows = (uint64_t)ls_net_rows(tester->parts->net);
         tester->at += rows < left ? rows : left;
     }
     return LS_OK;
-}
-
-/* After a failure here, the process still takes part in what all prepare together. */
-static ls_status run_batch(const ls_test_pass *pass, const ls_evaluating *how, ls_status status)
-{
-    if (pass->prepare)
-        status = ls_status_first(status, pass->prepare(pass->context, LS_BATCH_BEGINS));
-    if (!status)
-        status = take_batch(pass, how);
-    if (pass->prepare)
-        status = ls_status_first(status, pass->prepare(pass->context, LS_BATCH_ENDS));
-    return status;
 }
 
 /* Runs `batches` batches of each tester from number *round on. A check that ends the evaluation
@@ -253,9 +251,8 @@ static ls_status run_some(const ls_test_pass *pass, const ls_evaluating *how, ui
                           uint64_t *round, bool *stopped)
 {
     ls_status status = LS_OK;
-    const bool goes_on = pass->prepare && !how->check;
-    for (; batches && *round < pass->rounds && (!status || goes_on); batches--, ++*round)
-        status = run_batch(pass, how, status);
+    for (; batches && *round < pass->rounds && !status; batches--, ++*round)
+        status = take_batch(pass, how);
     *stopped = ls_status_code(status) == LS_CODE_INTERRUPTED;
     if (*stopped) {
         ls_status_free(status);
@@ -304,8 +301,6 @@ static ls_status end(const ls_tester *tester, ls_evaluation *out)
         const ls_evaluation evaluation = {
             .right = right, .counted = o ? o->done * o->targets : 0, .outputs = o ? o->digest : 0};
         ls_evaluation_add(&evaluation, out);
-        if (!tester->lent)
-            LS_TRY(exchange_averages(r, true));
     }
     return LS_OK;
 }
@@ -331,16 +326,24 @@ uint64_t ls_test_rounds(uint64_t samples, uint64_t rows, int count)
     return (batches + n - 1) / n;
 }
 
-ls_status ls_test_pass_run(const ls_test_pass *pass, const ls_evaluating *how, ls_evaluation *out)
+ls_status ls_test_pass_run(const ls_test_pass *pass, const ls_job *job, const ls_evaluating *how,
+                           ls_evaluation *out)
 {
+    ls_closing(ls_carried_close) ls_carried kept = {0};
+    const bool lends = pass->gather || (pass->lent_count && ls_state_name(job, LS_AVERAGES));
     bool stopped = false;
     ls_status status = LS_OK;
     *out = (ls_evaluation){.accuracy = -1};
+    if (lends)
+        LS_TRY(lend(pass, job, &kept));
     for (int t = 0; t < pass->count && !status; t++)
         status = begin(&pass->testers[t]);
     status = run_all(pass, how, status, &stopped);
     for (int t = 0; t < pass->count && !status; t++)
         status = end(&pass->testers[t], out);
+    kept.gives = true;
+    if (lends)
+        status = ls_status_first(status, keep(pass, &kept));
     ls_evaluation_add(&(ls_evaluation){.stopped = stopped}, out);
     return status;
 }

@@ -23,23 +23,21 @@ typedef struct ls_tester {
     ls_tested *parts; /**< [count] */
     int count;
     uint64_t at, end; /**< its samples that are left: [at, end) */
-    bool lent;        /**< evaluate its variables; else their averages, if there are any */
 } ls_tester;
-
-enum { LS_BATCH_BEGINS = -1, LS_BATCH_ENDS = -2 }; /**< in place of a node */
 
 /** The testers of this process. */
 typedef struct ls_test_pass {
     ls_tester *testers; /**< [count] */
     int count;
-    uint64_t rounds; /**< batches that each tester of any process has, at most */
-    /** Runs a batch through all nets of a tester. NULL if each tester has one net, which runs
-     * alone.
-     */
-    ls_status (*predict)(void *context, int tester);
-    /** Called before each node of nets that run alone, and as each batch begins and ends, in this
-     * process without samples, too; may be NULL. */
-    ls_status (*prepare)(void *context, int node);
+    uint64_t rounds;         /**< batches that each tester of any process has, at most */
+    ls_replica *const *lent; /**< [lent_count] whose variables are replaced meanwhile */
+    int lent_count;
+    /** Copies a block of what takes their place. All processes call it. NULL: averages of lent[0],
+     * if the job has any. */
+    ls_status (*gather)(void *context, ls_range block, float *out);
+    ls_comm *comm; /**< of the processes that gather; NULL: this one */
+    /** Runs a batch through all testers' nets. NULL if there is one net, which runs alone. */
+    ls_status (*predict)(void *context, const ls_evaluating *how);
     void (*abandon)(void *context); /**< tells waiting peers that this process failed; or NULL */
     void *context;
 } ls_test_pass;
@@ -55,7 +53,8 @@ void ls_test_share(uint64_t samples, uint64_t rows, int index, int count, ls_tes
 uint64_t ls_test_rounds(uint64_t samples, uint64_t rows, int count);
 
 /** See ls_run_functions.evaluate: of this process's testers alone. */
-ls_status ls_test_pass_run(const ls_test_pass *pass, const ls_evaluating *how, ls_evaluation *out);
+ls_status ls_test_pass_run(const ls_test_pass *pass, const ls_job *job, const ls_evaluating *how,
+                           ls_evaluation *out);
 
 /** Adds the counts of other samples, or of other positions of the same ones. */
 void ls_evaluation_add(const ls_evaluation *part, ls_evaluation *sum);

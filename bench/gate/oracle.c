@@ -362,13 +362,16 @@ static ls_status evaluate(ls_run *run, const ls_evaluating *how, ls_evaluation *
         ls_tester tester = {.parts =
                                 &(ls_tested){me->replica, test_net(me, d, replicas), true, NULL, 0},
                             .count = 1};
-        const ls_test_pass pass = {
-            .testers = &tester, .count = 1, .rounds = ls_test_rounds(samples, rows, replicas)};
+        const ls_test_pass pass = {.testers = &tester,
+                                   .count = 1,
+                                   .lent = &me->replica,
+                                   .lent_count = 1,
+                                   .rounds = ls_test_rounds(samples, rows, replicas)};
         ls_test_share(samples, rows, d, replicas, &tester);
         LS_TRY(me->places ? ls_oracle_places_evaluate(
                                 me->places, &me->slices[LS_FULL][d * (me->count / replicas)], &pass,
                                 how, &part)
-                          : ls_test_pass_run(&pass, how, &part));
+                          : ls_test_pass_run(&pass, me->base.job, how, &part));
         ls_evaluation_add(&part, out);
     }
     return LS_OK;

@@ -131,10 +131,10 @@ ls_status ls_oracle_places_run(ls_oracle_places *me, ls_slice *const *slices)
 /* ---- Evaluation ------------------------------------------------------------------------------ */
 
 /* The places gather, and count, on separate queues. */
-static ls_status predict(void *context, int tester)
+static ls_status predict(void *context, const ls_evaluating *how)
 {
     const ls_oracle_places *me = context;
-    (void)tester;
+    (void)how;
     for (int j = 0; j < me->parts.count; j++)
         LS_TRY(ls_queue_sync(me->replicas[j]->queue));
     for (int n = 0; n < me->all->count; n++)
@@ -156,7 +156,7 @@ ls_status ls_oracle_places_evaluate(ls_oracle_places *me, ls_slice *const *slice
     me->evaluated = slices;
     by_places.predict = predict;
     by_places.context = me;
-    const ls_status status = ls_test_pass_run(&by_places, how, out);
+    const ls_status status = ls_test_pass_run(&by_places, me->replicas[0]->job, how, out);
     free(pass->testers->parts);
     return status;
 }

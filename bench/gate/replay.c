@@ -399,7 +399,7 @@ static ls_status evaluate(ls_run *run, const ls_evaluating *how, ls_evaluation *
 {
     replay *me = (replay *)run;
     const uint64_t samples = ls_test_samples(me->base.job, how);
-    const uint64_t rows = (uint64_t)ls_slice_first_rows(me->slices[LS_FULL][0]);
+    const uint64_t rows = (uint64_t)ls_replicated_first_rows(me->judged_job);
     LS_TRY(take(me, 0));
     *out = (ls_evaluation){.accuracy = -1};
     for (int d = 0; d < me->count && !out->stopped; d++) {
@@ -409,10 +409,13 @@ static ls_status evaluate(ls_run *run, const ls_evaluating *how, ls_evaluation *
                                   ls_slice_piece_net(me->slices[LS_FULL][d * me->pieces], 0), true,
                                   NULL, 0},
             .count = 1};
-        const ls_test_pass pass = {
-            .testers = &tester, .count = 1, .rounds = ls_test_rounds(samples, rows, me->count)};
+        const ls_test_pass pass = {.testers = &tester,
+                                   .count = 1,
+                                   .lent = &me->replica,
+                                   .lent_count = 1,
+                                   .rounds = ls_test_rounds(samples, rows, me->count)};
         ls_test_share(samples, rows, d, me->count, &tester);
-        LS_TRY(ls_test_pass_run(&pass, how, &part));
+        LS_TRY(ls_test_pass_run(&pass, me->base.job, how, &part));
         ls_evaluation_add(&part, out);
     }
     return LS_OK;

@@ -249,11 +249,8 @@ ls_status ls_replica_finish(ls_replica *replica, int64_t batch, ls_op_list *ops)
  */
 ls_status ls_replicas_load(ls_replica *const *replicas, int count, const ls_state_source *source);
 
-/** Sets what it has of a block of the model's parameters alone, or of their rounded copies, float32
- * [block.count]. In float32 it must have complete parameters, not windows. */
-ls_status ls_replica_set(ls_replica *replica, ls_range block, const float *values);
-
-/** As above, and its masters, if it has any. */
+/** Sets what it has of a block of the model's parameters, float32 [block.count]: masters and what
+ * layers read. */
 ls_status ls_replica_put(ls_replica *replica, ls_range block, const float *values);
 
 /** Copies what it has of a block of the model's elements to `out`, float32 [block.count]: the
@@ -261,17 +258,9 @@ ls_status ls_replica_put(ls_replica *replica, ls_range block, const float *value
  * Without averages, the variables take their place. */
 ls_status ls_replica_gather(ls_replica *replica, ls_values values, ls_range block, float *out);
 
-/** Sets `count` elements of its windows from element `at` on to values, rounded as the windows
- * are. */
-ls_status ls_replica_fill(const ls_replica *replica, size_t at, const float *values, size_t count);
-
 /** Copies what it has of a block of the rounded parameters that its layers read, as
  * ls_replica_gather; nothing if they are not rounded. */
 ls_status ls_replica_copies(ls_replica *replica, ls_range block, float *out);
-
-/** Sets the rounded copies of all that it owns to its moving averages, or (LS_VALUES) its masters.
- */
-ls_status ls_replica_lend(ls_replica *replica, ls_values values);
 
 /** Copies a range of an array's updated elements to the host. Elements are counted as in optimizer
  * state (ls_replica_updated.stated). */

@@ -156,38 +156,20 @@ ls_status ls_replica_update(ls_replica *r, ls_range range, ls_decay_left decay, 
     return ls_replica_round(r, range, ops);
 }
 
-/* ---- The rounded copy that layers read ------------------------------------------------------- */
-
-/* Appends setting the copy of a range to rounded values. */
-static ls_status append_round(ls_replica *r, ls_range range, const ls_replica_at *at,
-                              const void *values, ls_op_list *ops)
+ls_status ls_replica_round(ls_replica *r, ls_range range, ls_op_list *ops)
 {
     uint16_t *copies = r->parameters;
-    const ls_narrow_args args = {.count = (int64_t)range.count,
-                                 .x = (const float *)values + at->state,
-                                 .y = copies + at->parameters};
+    const float *masters = r->masters;
+    ls_replica_at at;
     ls_op *op;
+    if (!masters)
+        return LS_OK;
+    LS_TRY(ls_replica_find(r, range, &at));
+    const ls_narrow_args args = {
+        .count = (int64_t)range.count, .x = masters + at.state, .y = copies + at.parameters};
     LS_TRY(r->kernels->table->narrow(r->kernels, &args, &op));
     op->use = LS_TIME_OPTIMIZER;
     return ls_op_list_add(ops, op);
-}
-
-ls_status ls_replica_round(ls_replica *r, ls_range range, ls_op_list *ops)
-{
-    ls_replica_at at;
-    if (!r->masters)
-        return LS_OK;
-    LS_TRY(ls_replica_find(r, range, &at));
-    return append_round(r, range, &at, r->masters, ops);
-}
-
-ls_status ls_replica_lend(ls_replica *r, ls_values values)
-{
-    ls_closing(ls_op_list_clear) ls_op_list ops = {0};
-    const ls_range owned = {0, r->updated.owned};
-    LS_TRY(append_round(r, owned, &(ls_replica_at){.state = 0}, r->updated.state[values], &ops));
-    LS_TRY(ls_op_list_enqueue(&ops, r->queue));
-    return ls_queue_sync(r->queue);
 }
 
 /* ---- Weight decay's part of the loss -------------------------------------------------------- */

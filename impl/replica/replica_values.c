@@ -148,23 +148,6 @@ ls_status ls_replica_gradient(ls_replica *r, float *gradient)
                 &(transfer){.block = ls_job_elements(r->job), .values = gradient, .out = true});
 }
 
-ls_status ls_replica_set(ls_replica *r, ls_range block, const float *values)
-{
-    return move(r, parameters_of(r), &(transfer){.block = block, .values = (float *)values});
-}
-
-ls_status ls_replica_fill(const ls_replica *r, size_t at, const float *values, size_t count)
-{
-    char *whole = r->windows.whole_parameters;
-    ls_auto uint16_t *narrow = NULL;
-    if (ls_replica_parameter_bytes(r) != sizeof *narrow)
-        return ls_queue_write(r->queue, whole + at * sizeof *values, values,
-                              count * sizeof *values);
-    LS_TRY(ls_allocate("replica", &narrow, count, sizeof *narrow));
-    convert((float *)values, narrow, sizeof *narrow, count, false);
-    return ls_queue_write(r->queue, whole + at * sizeof *narrow, narrow, count * sizeof *narrow);
-}
-
 static ls_status put_values(const ls_replica *r, transfer *t)
 {
     LS_TRY(move(r, parameters_of(r), t));

@@ -83,6 +83,27 @@ int ls_replicated_pieces(const ls_job *job, int d, int batch_kind)
     return ls_replicated_before(job, d, batch_kind, ls_slice_exchanges(job));
 }
 
+int64_t ls_replicated_first_rows(const ls_job *job)
+{
+    const ls_slice_options first = ls_replicated_slice(job, 0, LS_FULL);
+    return ls_slice_share(first.batch, 0, ls_slice_deal(job, &first, 0).all);
+}
+
+int ls_replicated_test_piece(const ls_job *job, int d)
+{
+    const ls_slice_options of = ls_replicated_slice(job, d, LS_FULL);
+    const int64_t wanted = ls_job_shards(job, of.batch) ? ls_replicated_first_rows(job) : 0;
+    int piece = 0;
+    for (int e = 0; e < ls_slice_exchanges(job); e++)
+        for (ls_slice_dealt dealt = ls_slice_deal(job, &of, e); dealt.first < dealt.last;) {
+            const int64_t rows = ls_slice_share(of.batch, dealt.first++, dealt.all);
+            if (rows && (!wanted || rows == wanted))
+                return piece;
+            piece += rows > 0;
+        }
+    return -1;
+}
+
 ls_schedule ls_replicated_schedule(const ls_job *job, int d, int batch_kind)
 {
     const int wanted = job->division.microbatches;

@@ -36,6 +36,15 @@ int ls_replicated_before(const ls_job *job, int d, int batch_kind, int exchange)
 /** How many exchanges of gradients have samples, on some replica. */
 int ls_replicated_exchanges(const ls_job *job, int batch_kind);
 
+/** Rows of the batch's first piece. */
+int64_t ls_replicated_first_rows(const ls_job *job);
+
+/** The piece whose net evaluates: the first one. In exact mode the first one of as many rows as the
+ * batch's first piece, so that outputs have the bits of `single`; -1 if replica d has no such
+ * piece.
+ */
+int ls_replicated_test_piece(const ls_job *job, int d);
+
 /** The schedule of replica d, a pipeline, with as many micro-batches as the job's option, but at
  * most as many as there are pieces; of exchanges, if micro-batches are exchanged one by one. */
 ls_schedule ls_replicated_schedule(const ls_job *job, int d, int batch_kind);

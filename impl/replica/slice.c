@@ -390,19 +390,6 @@ ls_status ls_slice_enqueue(ls_slice *s)
     return LS_OK;
 }
 
-int64_t ls_slice_first_rows(const ls_slice *s)
-{
-    return ls_slice_piece_rows(s, 0);
-}
-
-int ls_slice_test_piece(const ls_slice *s)
-{
-    for (int p = 0; p < s->piece_count; p++)
-        if (s->chained || ls_net_rows(ls_slice_piece_net(s, p)) == ls_slice_first_rows(s))
-            return p;
-    return -1;
-}
-
 ls_net *ls_slice_piece_net(const ls_slice *slice, int piece)
 {
     return piece < slice->piece_count ? slice->work[piece * ls_slice_chunks(slice)] : NULL;

@@ -90,14 +90,6 @@ ls_net *ls_slice_node_net(const ls_slice *slice, int piece, int node);
 /** The nets of all chunks of a piece that it has. */
 ls_net *const *ls_slice_piece_nets(const ls_slice *slice, int piece);
 
-/** The piece whose net evaluates: the first one. In exact mode the first one of as many rows as the
- * batch's first piece, so that outputs have the bits of `single`; -1 if the slice has no such
- * piece. */
-int ls_slice_test_piece(const ls_slice *slice);
-
-/** Rows of the batch's first piece. */
-int64_t ls_slice_first_rows(const ls_slice *slice);
-
 /** Number of sums of gradients that an exchange has: in fast mode 1 (an empty slice: 0), in exact
  * mode one for each finished subtree, in order. */
 size_t ls_slice_sums(const ls_slice *slice, int exchange);

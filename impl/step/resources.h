@@ -78,9 +78,9 @@ void ls_resources_memory(const ls_resources *resources, int member, ls_memory_fo
 /** build.c: appends what the strategy describes of a step of this kind, if it occurs, and the ends
  * of members' steps. */
 ls_status ls_build_step(ls_resources *resources, int kind, ls_step_program *programs);
-/** The forward pass of evaluation of a divided replica, over a piece of its full batch. */
-ls_status ls_build_evaluation(ls_resources *resources, int replica, int piece,
-                              ls_step_program *program);
+/** The forward passes of evaluation, of each replica over a piece of its full batch: pieces
+ * [replicas]; -1: none. */
+ls_status ls_build_evaluation(ls_resources *resources, const int *pieces, ls_step_program *program);
 /** The strategy's closed form of a step's traffic. */
 ls_traffic ls_build_formula(ls_resources *resources, int kind);
 

@@ -188,26 +188,28 @@ ls_status ls_enqueue_unordered(ls_step_run *run, const ls_step_program *p)
     return LS_OK;
 }
 
-ls_status ls_enqueue_serially(ls_step_run *run, const ls_step_program *p,
-                              ls_status (*before)(void *context, const ls_task *task),
-                              void *context)
+/* Whether a task runs together with the one before it: both are ends of one sum, which wait for
+ * each other, or compute on different members. */
+static bool runs_with(const ls_task *task, const ls_task *before)
 {
-    for (size_t t = 0, first; t < p->task_count; t++) {
-        first = t;
-        /* with the task all consecutive ends of its sum, which wait for each other */
-        const ls_task *tasks = p->tasks;
-        while (tasks[first].end.channel >= LS_GROUPS && t + 1 < p->task_count &&
-               tasks[t + 1].end.channel == tasks[first].end.channel &&
-               tasks[t + 1].lane > tasks[t].lane)
-            t++;
-        for (size_t i = first; i <= t && before; i++)
-            LS_TRY(before(context, &p->tasks[i]));
-        if (p->tasks[first].call >= 0)
-            LS_TRY(enqueue_together(run, p, &p->tasks[first], (int)(t + 1 - first)));
-        for (size_t i = first; i <= t && p->tasks[first].call < 0; i++)
+    return task->end.channel == before->end.channel && task->lane > before->lane &&
+           (task->end.channel >= LS_GROUPS || (task->node >= 0 && before->node >= 0));
+}
+
+ls_status ls_enqueue_serially(ls_step_run *run, const ls_step_program *p, const ls_evaluating *how)
+{
+    for (size_t first = 0, end; first < p->task_count; first = end) {
+        const ls_task *task = &p->tasks[first];
+        for (end = first + 1; end < p->task_count && runs_with(&p->tasks[end], &p->tasks[end - 1]);)
+            end++;
+        if (task->call >= 0)
+            LS_TRY(enqueue_together(run, p, task, (int)(end - first)));
+        for (size_t i = first; i < end && task->call < 0; i++)
             LS_TRY(enqueue_work(run, p, &p->tasks[i]));
-        for (size_t i = first; i <= t; i++)
+        for (size_t i = first; i < end; i++)
             LS_TRY(ls_queue_sync(queue_of(run, p->tasks[i].lane)));
+        if (how->check)
+            LS_TRY(how->check(how->context));
     }
     return LS_OK;
 }

@@ -249,9 +249,7 @@ void ls_steps_close(ls_run *run)
         ls_step_program_close(&me->program[kind]);
     free(me->program);
     free(me->counts.enqueued);
-    for (int r = 0; me->evaluations && r < me->plan.mesh.replicas; r++)
-        ls_step_program_close(&me->evaluations[r]);
-    free(me->evaluations);
+    ls_step_program_close(&me->evaluation);
     for (int l = 0; me->queues && l < me->plan.lanes.count; l++) {
         if (me->queues[l].own)
             ls_queue_close(me->queues[l].queue);

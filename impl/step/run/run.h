@@ -53,10 +53,9 @@ typedef struct ls_step_run {
     ls_run_functions functions; /**< the functions of `base` */
     ls_step_plan plan;
     ls_resources resources;
-    int kinds;                    /**< of steps */
-    ls_step_program *program;     /**< [kinds + LS_UNORDERED] */
-    ls_step_program *evaluations; /**< [plan.mesh.replicas] forward passes, if divided; made when
-                                     first used (run_evaluate.c), or NULL */
+    int kinds;                  /**< of steps */
+    ls_step_program *program;   /**< [kinds + LS_UNORDERED] */
+    ls_step_program evaluation; /**< forward passes; empty until first used (run_evaluate.c) */
     ls_components components;
     ls_lane_queue *queues; /**< [plan.lanes.count] */
     ls_lowered lowered;
@@ -149,11 +148,10 @@ ls_status ls_lower(ls_step_run *run);
 void ls_lowered_close(ls_step_run *run);
 /** Enqueues the tasks of a component, or of all (-1). */
 ls_status ls_enqueue_step(ls_step_run *run, int kind, int component);
-/** Enqueues tasks one by one, each after the previous one has ended, and `before` it, if not NULL.
- */
+/** Enqueues tasks that run together, one node's on all members, or a sum's; waits for them; checks
+ * for interrupts; then goes on. */
 ls_status ls_enqueue_serially(ls_step_run *run, const ls_step_program *program,
-                              ls_status (*before)(void *context, const ls_task *task),
-                              void *context);
+                              const ls_evaluating *how);
 /** Enqueues tasks that have no order. */
 ls_status ls_enqueue_unordered(ls_step_run *run, const ls_step_program *program);
 

@@ -55,13 +55,23 @@ ls_status ls_build_step(ls_resources *r, int kind, ls_step_program *programs)
     return s.program->status;
 }
 
-ls_status ls_build_evaluation(ls_resources *r, int replica, int piece, ls_step_program *program)
+ls_status ls_build_evaluation(ls_resources *r, const int *pieces, ls_step_program *program)
 {
+    const ls_step_plan *plan = r->plan;
+    const ls_graph *graph = plan->parts.count   ? plan->parts.whole
+                            : plan->split.graph ? plan->split.graph
+                                                : plan->job->model->graph;
     ls_step s = open_step(r, LS_EVALUATION, program);
-    for (int n = 0; n < ls_nodes(&s) && !program->status; n++) {
-        if (!ls_layer_predicts(r->plan->parts.whole->nodes[n].layer))
+    for (int n = 0; n < graph->count && !program->status; n++) {
+        if (!ls_layer_predicts(graph->nodes[n].layer))
             continue;
-        ls_run_node(&s, replica, (size_t)piece, n, LS_PASS_FORWARD);
+        for (int place = 0; place < plan->mesh.places && plan->parameters.windows; place++)
+            ls_step_gather_for(&s, place, n, LS_PASS_FORWARD);
+        for (int d = 0; d < ls_replicas(&s); d++)
+            if (pieces[d] >= 0 && plan->parts.count)
+                ls_run_node(&s, d, (size_t)pieces[d], n, LS_PASS_FORWARD);
+            else if (pieces[d] >= 0)
+                ls_step_predict(&s, d, pieces[d], n);
     }
     return program->status;
 }

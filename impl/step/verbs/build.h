@@ -228,6 +228,11 @@ void ls_step_sum_places(ls_step *step, int replica, int piece, int node, ls_act_
  * its backward pass, appends the repeated forward pass, unless the window still has it. */
 void ls_step_fill_window(ls_step *step, int replica, int piece, int node);
 void ls_step_repeat_unit(ls_step *step, int replica, int piece, int node);
+/** Appends a member's pass of evaluation of one of its graph's nodes. */
+void ls_step_predict(ls_step *step, int member, int piece, int node);
+/** Where parameters are in windows, appends the gathers of what a node's pass on a place is the
+ * first to need. */
+void ls_step_gather_for(ls_step *step, int place, int node, ls_pass_kind kind);
 /** Appends a node's forward pass, or repeated one (LS_ACT_AGAIN). */
 void ls_step_forward_node(ls_step *step, int replica, int piece, int node, ls_act_kind pass);
 /** Whether a node of a divided replica is repeated for a piece, by the order of passes: for closed

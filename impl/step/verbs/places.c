@@ -166,10 +166,11 @@ static void gather(ls_step *s, int member, int piece, int node)
     ls_step_append_acts(s, "gather", member, piece, 1U << LS_ACT_FEED, chunk, -1);
 }
 
-/* Appends a node's pass of evaluation. */
-static void predict(ls_step *s, int member, int piece, int node)
+void ls_step_predict(ls_step *s, int member, int piece, int node)
 {
     const ls_op_list *lists[LS_NET_LISTS];
+    if (!ls_step_replica(s, member))
+        return;
     const ls_graph *graph = ls_step_replica(s, member)->graph;
     const bool separate = graph->slices.places > 1 && !graph->nodes[node].layer->predict;
     ls_net_node_lists(ls_step_net_of(s, member, piece, node), node,
@@ -190,7 +191,7 @@ void ls_step_forward_node(ls_step *s, int replica, int piece, int n, ls_act_kind
     for (int p = 0, m; next_part(s, replica, n, &p, &m); p++) {
         const int node = local(s, p, n);
         if (s->kind == LS_EVALUATION) {
-            predict(s, m, piece, node);
+            ls_step_predict(s, m, piece, node);
             continue;
         }
         gather(s, m, piece, node);

@@ -169,18 +169,19 @@ static int need_before(const ls_step *s, int place, int end)
     const ls_windows *windows = &ls_step_planned_group(s->plan, place)->windows;
     int least = (int)windows->buckets->count;
     for (int n = 0; n < end; n++) {
-        const int node = ls_graph_parts_at(ls_step_parts(s), place)->local[n],
+        const int node = ls_step_parts(s)->count
+                             ? ls_graph_parts_at(ls_step_parts(s), place)->local[n]
+                             : n,
                   need = node < 0 ? least : ls_windows_need(windows, node);
         least = need < least ? need : least;
     }
     return least;
 }
 
-/* Where parameters are in windows, appends the all-gathers of what a node's pass on a place is the
- * first to need. */
-static void gather_for_node(ls_step *s, int place, int n, bool backward)
+void ls_step_gather_for(ls_step *s, int place, int n, ls_pass_kind kind)
 {
     const ls_planned_group *g = ls_step_planned_group(s->plan, place);
+    const bool backward = kind == LS_PASS_BACKWARD;
     const int before = g->before, end = before + (int)g->buckets.count;
     if (!g->windows.buckets)
         return;
@@ -199,7 +200,7 @@ static void gather_for_node(ls_step *s, int place, int n, bool backward)
 static void run_node(ls_step *s, int pass, int node, ls_pass_kind kind)
 {
     for (int place = 0; place < s->plan->mesh.places && kind != LS_PASS_WEIGHTS; place++)
-        gather_for_node(s, place, node, kind == LS_PASS_BACKWARD);
+        ls_step_gather_for(s, place, node, kind);
     for (int r = 0; r < ls_replicas(s); r++)
         for (int p = begin_of(s, r, pass); p < begin_of(s, r, pass + 1); p++)
             ls_run_node(s, r, (size_t)p, node, kind);

@@ -159,14 +159,14 @@ ls_status ls_replica_update(ls_replica *r, ls_range range, ls_decay_left decay, 
 ls_status ls_replica_round(ls_replica *r, ls_range range, ls_op_list *ops)
 {
     uint16_t *copies = r->parameters;
-    const float *masters = r->masters;
     ls_replica_at at;
     ls_op *op;
-    if (!masters)
+    if (!r->masters)
         return LS_OK;
     LS_TRY(ls_replica_find(r, range, &at));
-    const ls_narrow_args args = {
-        .count = (int64_t)range.count, .x = masters + at.state, .y = copies + at.parameters};
+    const ls_narrow_args args = {.count = (int64_t)range.count,
+                                 .x = (const float *)r->masters + at.state,
+                                 .y = copies + at.parameters};
     LS_TRY(r->kernels->table->narrow(r->kernels, &args, &op));
     op->use = LS_TIME_OPTIMIZER;
     return ls_op_list_add(ops, op);

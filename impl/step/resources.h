@@ -79,7 +79,7 @@ void ls_resources_memory(const ls_resources *resources, int member, ls_memory_fo
  * of members' steps. */
 ls_status ls_build_step(ls_resources *resources, int kind, ls_step_program *programs);
 /** The forward passes of evaluation, of each replica over a piece of its full batch: pieces
- * [replicas]; -1: none. */
+ * [replicas]; -1 means none. */
 ls_status ls_build_evaluation(ls_resources *resources, const int *pieces, ls_step_program *program);
 /** The strategy's closed form of a step's traffic. */
 ls_traffic ls_build_formula(ls_resources *resources, int kind);

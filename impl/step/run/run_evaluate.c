@@ -15,7 +15,7 @@ typedef struct evaluation {
     ls_tester *testers; /* [count] replicas with members in this process */
     ls_tested *parts;   /* [members] */
     ls_replica **lent;  /* [members] */
-    int *pieces;        /* [replicas] whose net evaluates; -1: none */
+    int *pieces;        /* [replicas] whose net evaluates; -1 means none */
     int count, part_count, lent_count;
     uint64_t rounds;
     bool differ; /* replicas have variables of their own: replica 0's are evaluated */

@@ -20,10 +20,10 @@ UNCLEAR = re.compile(
     r"|leave --[a-z-]+ out|stands? (?:in|above|below|beside)|the gate|number from 0|not none|not such an?|is there twice)\b"
     r"(?! (?:been|yet|longer))|\bno more\b(?! than)")
 # Functions that print a text, or make one to be printed: positions of the parts that are joined by ": ".
-ROOTS = {"ls_fail": [1, 2, 3], "ls_log_line": [2], "ls_log_stderr": [0], "ls_gate_wrong": [1], "note": [1],
+ROOTS = {"ls_fail": [1, 2, 3], "REFUSAL": [1, 2], "ls_log_line": [2], "ls_log_stderr": [0], "ls_gate_wrong": [1], "note": [1],
          "set_error": [1]}
 # What stands before a text that is not a line on standard error.
-FRAMES = {"ls_gate_wrong": "(reason of a failed row) ", "note": "(note of a row) "}
+FRAMES = {"REFUSAL": "lockstep: option: ", "ls_gate_wrong": "(reason of a failed row) ", "note": "(note of a row) "}
 # Texts that a variable keeps, or a function returns, to be a part of a message.
 KEPT = re.compile(r"\b(?:(why|reason|hint|remedy|note|problem)\s*=|return(?= [^;(]*\"[^;]* [^;]*;)"
                   r"|snprintf\(([\w.>-]*\b(?:why|reason|line|dead|heard|wrong))\b[^\"]*,)([^;={}]*\"[^;]*);")
@@ -135,7 +135,7 @@ def messages_of(text, known, elsewhere=()):
 
 def main():
     os.chdir(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    files = [path for folder in ("bench", "ci", "common", "datasets", "impl", "reports") for end in ("c", "h", "cu", "sh")
+    files = [path for folder in ("bench", "ci", "common", "datasets", "impl", "reports") for end in ("c", "h", "cu", "def", "sh")
              for path in sorted(glob.glob(f"{folder}/**/*.{end}", recursive=True))]
     texts = {path: read(path) for path in files if "/tests/" not in path}
     everywhere, unclear = dict(ROOTS), 0
@@ -147,7 +147,8 @@ def main():
             found = [(text.count("\n", 0, echo.start()) + 1, echo[1])
                      for echo in re.finditer(r'\becho "((?:[^"\\]|\\.)*)" >&2', text)]
         else:
-            known = {**everywhere, **relays_of(text, everywhere)}
+            beside = texts.get(path.replace(".def", ".c"), text)  # which has what the rows of a table call
+            known = {**everywhere, **relays_of(beside, everywhere)}
             found = list(messages_of(text, known, remedies))
         for line, message in sorted(found):
             if not re.search(r"[a-z]{2}.* [a-z]{2}", re.sub(r"^lockstep: |^\(.*?\) |<[^|]*?>+|\$\S+", "", message)):

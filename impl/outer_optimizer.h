@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Outer optimizers of local-sgd, and its options (strategies/local_sgd_options.c). */
+/* Outer optimizers of local-sgd (strategies/outer_optimizer.c). */
 #pragma once
 
 #include "common/base/registry.h"
@@ -21,10 +21,5 @@ extern const ls_registry ls_outer_optimizers;
 /** The one that --local-sgd-outer names, which was checked. */
 ls_outer_rule ls_outer_rule_of(const ls_declared_values *values);
 
-extern const ls_declared_option ls_option_local_sgd_every;
-extern const ls_declared_option *const ls_local_sgd_options[]; /**< NULL-terminated */
-/** local-sgd's ls_strategy.has, resolve and check. */
-bool ls_local_sgd_has(const ls_declared_values *values, int ranks,
-                      const ls_declared_option *option);
-void ls_local_sgd_resolve(ls_job *job, int ranks);
-ls_status ls_local_sgd_check(const ls_outline *outline);
+/** Refuses a text that names none. */
+ls_status ls_outer_check(const char *text);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The table of strategies; see strategy.h. */
 #include "common/device/device_name.h"
+#include "impl/outer_optimizer.h"
+#include "impl/pipeline/pipeline_schedule.h"
 #include "impl/strategies.h"
 
 #include <string.h>
@@ -14,6 +16,10 @@ const ls_registry ls_strategies = {"strategy", strategies};
 bool ls_strategy_has(const ls_strategy *strategy, const ls_declared_values *values, int ranks,
                      const ls_declared_option *option)
 {
+    const ls_declared_option *with = option->with;
+    if (with && (!(option->of >> ls_declared_number(values, with) & 1U) ||
+                 !ls_strategy_has(strategy, values, ranks, with)))
+        return false;
     return ls_declared_has(strategy->options, option) &&
            (!strategy->has || strategy->has(values, ranks, option));
 }
@@ -49,37 +55,8 @@ static ls_status check_device_name(const char *text)
                    "/job:worker/task:1/device:GPU:0");
 }
 
-const ls_declared_option ls_option_variable_device = {
-    .name = "variable-device",
-    .placeholder = "NAME",
-    .fallback = "/cpu:0",
-    .unit = "",
-    .help = "device that holds the variables",
-    .type = LS_DECLARED_TEXT,
-    .high = 64,
-    .check = check_device_name,
-};
-
-const ls_declared_option ls_option_accumulation_exchange = {
-    .name = "gradient-accumulation-exchange",
-    .placeholder = "auto|last|each",
-    .fallback = "auto",
-    .unit = "",
-    .help = "last: gradients are exchanged once, in the last piece's backward pass; each: in the "
-            "backward pass of each piece; auto: last, but each in zero stages 2 and 3",
-    .type = LS_DECLARED_WORD,
-    .words = (const char *const[]){"auto", "last", "each", NULL},
-};
-
-const ls_declared_option ls_option_gradient_wire = {
-    .name = "gradient-wire",
-    .placeholder = "float32|bf16",
-    .fallback = "float32",
-    .unit = "",
-    .help = "type in which gradients travel to be summed",
-    .type = LS_DECLARED_WORD,
-    .words = (const char *const[]){"float32", "bf16", NULL}, /* as ls_wire_form */
-};
+#define OPTION(name, ...) const ls_declared_option ls_option_##name = {__VA_ARGS__};
+#include "impl/strategies/options.def"
 
 void ls_strategy_resolve(const ls_strategy *strategy, ls_job *job, int ranks)
 {

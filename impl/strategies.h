@@ -23,35 +23,21 @@
 #define LS_DECLARE(name) extern const ls_strategy ls_strategy_##name;
 LS_STRATEGIES(LS_DECLARE)
 
-/** Options that several strategies share. */
-extern const ls_declared_option ls_option_variable_device;      /* strategies.c */
-extern const ls_declared_option ls_option_model_parallel_place; /* model_parallel.c */
+#define OPTION(name, ...) extern const ls_declared_option ls_option_##name;
+#include "impl/strategies/options.def"
+
 /** Number of a value of ls_option_accumulation_exchange. */
 enum { LS_EXCHANGE_AUTO, LS_EXCHANGE_LAST, LS_EXCHANGE_EACH };
-extern const ls_declared_option ls_option_accumulation_exchange; /* strategies.c */
-extern const ls_declared_option ls_option_gradient_wire;         /* as above */
-extern const ls_declared_option ls_option_zero_accumulation;     /* zero.c */
-extern const ls_declared_option ls_option_pipeline_microbatches; /* pipeline.c */
-extern const ls_declared_option ls_option_zero_stage;            /* zero.c */
-extern const ls_declared_option ls_option_zero_reshard;          /* zero.c */
-extern const ls_declared_option ls_option_zero_windows;          /* zero.c */
-extern const ls_declared_option ls_option_hybrid_replicas;       /* hybrid.c */
-
-extern const ls_declared_option ls_option_tensor_parallel_sequence; /* tensor_parallel.c */
 
 /** Refuses sums of libraries: NCCL, or of MPI; `why`: behind "it"; which algorithms work instead
  * (refusals.c). */
 ls_status ls_refuse_library(const ls_outline *outline, const char *why, const char *which);
-/** Refuses an all-reduce that cannot be cut into halves. */
+/** Refuses an all-reduce, which is named, if it cannot be cut into halves. */
 ls_status ls_refuse_uncut(const ls_outline *outline);
 
 /** The reduction order ((p0 + p1) + p2) + ..., for ls_strategy_witness.sum
  * (verbs/group_sum.c). */
 ls_status ls_sum_in_order(const ls_job *job, const bool *has, int count, ls_sum_order *out);
-
-/** The `check` of `zero` between divided replicas, whose pieces must all pass a node before any
- * passes the next one in stages 2 and 3 (zero.c). */
-ls_status ls_zero_check_divided(const ls_outline *outline);
 
 /** Every replica's passes and update by its own gradient, if it has samples (independent.c). */
 void ls_train_alone(ls_step *step);
@@ -59,3 +45,6 @@ void ls_train_alone(ls_step *step);
 /** Passes of a divided replica, piece by piece: forward over all nodes, and back
  * (model_parallel.c). */
 void ls_pass_nodes(ls_step *step, int replica);
+
+/** The step of `ps` if servers serve requests as they arrive (ps_arrival.c). */
+void ls_ps_arrival_build(ls_step *step);

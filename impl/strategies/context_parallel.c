@@ -34,23 +34,10 @@ static void build(ls_step *s)
             ls_update(s, m, ls_bucket(s, b));
 }
 
-static ls_status check(const ls_outline *o)
-{
-    if (o->job->exact.on)
-        return ls_fail(LS_CODE_USAGE, "option", "--reduce",
-                       "'exact' sums over samples in a fixed tree, but the gradients of --strategy "
-                       "context-parallel are also sums over positions; use --reduce fast");
-    return ls_refuse_library(o,
-                             "sums in an unknown order, so the check against the reference could "
-                             "not repeat the sums of --strategy context-parallel",
-                             "direct, ring, tree, halving-doubling, flat or auto");
-}
-
 const ls_strategy ls_strategy_context_parallel = {
     .name = "context-parallel",
     .help = "one model whose sequences are divided over the devices by their positions",
     .spreads = {.mesh.rest = LS_POSITION, .gradients.on[LS_POSITION] = LS_PARTIAL},
-    .check = check,
     .build = build,
     .witness.formula = ls_moved_traffic,
     .witness.sum = ls_sum_by_algorithm,

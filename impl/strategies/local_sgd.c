@@ -86,17 +86,34 @@ static void replay(const ls_replayed *all)
     }
 }
 
+static bool has(const ls_declared_values *values, int ranks, const ls_declared_option *option)
+{
+    (void)ranks;
+    return option == &ls_option_local_sgd_every || option == &ls_option_local_sgd_outer ||
+           ls_outer_rule_of(values).kind != LS_OUTER_AVERAGE;
+}
+
+static void resolve(ls_job *job, int ranks)
+{
+    (void)ranks;
+    job->update.owned = (int)ls_outer_rule_of(&job->options).kind;
+    job->update.fragments = (int)ls_declared_number(&job->options, &ls_option_local_sgd_fragments);
+    job->exchange.wire = (ls_wire_form)ls_declared_number(&job->options, &ls_option_local_sgd_wire);
+}
+
 const ls_strategy ls_strategy_local_sgd = {
     .name = "local-sgd",
     .help = "replicas that average their parameters every H steps, not equivalent",
     .rounds = true,
     .spreads = {.gradients.on[LS_MEMBER] = LS_OWN, .parameters.on[LS_MEMBER] = LS_PARTIAL},
-    .options = ls_local_sgd_options,
-    .has = ls_local_sgd_has,
+    .options =
+        (const ls_declared_option *const[]){&ls_option_local_sgd_every, &ls_option_local_sgd_outer,
+                                            &ls_option_local_sgd_wire,
+                                            &ls_option_local_sgd_fragments, NULL},
+    .has = has,
     .average.period = &ls_option_local_sgd_every,
     .owns = owns,
-    .resolve = ls_local_sgd_resolve,
-    .check = ls_local_sgd_check,
+    .resolve = resolve,
     .build = build,
     .witness.formula = ls_moved_traffic, /* traffic of what is due */
     .witness.exchange = replay,

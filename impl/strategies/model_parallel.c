@@ -29,19 +29,6 @@ static void build(ls_step *s)
     ls_settle(s);
 }
 
-const ls_declared_option ls_option_model_parallel_place = {
-    .name = "model-parallel-place",
-    .placeholder = "NODE=DEVICE,..",
-    .follows = true,
-    .fallback = "none",
-    .unit = "",
-    .help = "device of each layer, dense0=cpu:0,dense1=cpu:1, or a file; none: balanced by their "
-            "work",
-    .type = LS_DECLARED_TEXT,
-    .high = 512,
-    .continues = true,
-};
-
 const ls_strategy ls_strategy_model_parallel = {
     .name = "model-parallel",
     .help = "one model divided over the devices by layer or branch",

@@ -6,12 +6,11 @@
  *
  * Reduction order: in fast mode ((g0 + g1) + g2) + ... by worker number; in exact mode the rest of
  * the tree over the workers' finished subtrees (slice.h). Ranks and shards: ps_layout.h. Servers
- * that do not wait for all workers: ps_arrival.c. Options: ps_options.c.
+ * that do not wait for all workers: ps_arrival.c.
  */
 #include "impl/ps/ps_layout.h"
 #include "impl/ps/ps_step.h"
 #include "impl/strategies.h"
-#include "impl/strategies/ps.h"
 
 static void pull(ls_step *s, int server)
 {
@@ -88,14 +87,39 @@ static ls_traffic formula(const ls_step *s)
     return sum;
 }
 
+static bool has(const ls_declared_values *values, int ranks, const ls_declared_option *option)
+{
+    (void)values;
+    if (option == &ls_option_variable_device) /* the server in one process */
+        return ranks == 1;
+    return ranks > 1 || (option != &ls_option_ps_servers && option != &ls_option_ps_colocate &&
+                         option != &ls_option_ps_shard);
+}
+
+static void resolve(ls_job *job, int ranks)
+{
+    const ls_declared_values *v = &job->options;
+    job->ps = (ls_ps_options){.ranks = ranks,
+                              .mode = (ls_ps_mode)ls_declared_number(v, &ls_option_ps_mode),
+                              .staleness = (int)ls_declared_number(v, &ls_option_ps_staleness),
+                              .backups = (int)ls_declared_number(v, &ls_option_ps_backup_workers),
+                              .servers = (int)ls_declared_number(v, &ls_option_ps_servers),
+                              .colocate = ls_declared_number(v, &ls_option_ps_colocate),
+                              .by_variable = ls_declared_number(v, &ls_option_ps_shard)};
+    job->update.own_mean = job->ps.mode != LS_PS_SYNC; /* gradients are applied one by one */
+}
+
 const ls_strategy ls_strategy_ps = {
     .name = "ps",
     .help = "between-graph: servers hold the variables, workers pull them and push gradients",
     .spreads = {.gradients.on[LS_MEMBER] = LS_PARTIAL, .parameters.on[LS_MEMBER] = LS_SERVED},
-    .options = ls_ps_declared,
-    .has = ls_ps_has,
-    .resolve = ls_ps_resolve,
-    .check = ls_ps_check,
+    .options =
+        (const ls_declared_option *const[]){&ls_option_ps_mode, &ls_option_ps_staleness,
+                                            &ls_option_ps_servers, &ls_option_ps_colocate,
+                                            &ls_option_ps_shard, &ls_option_ps_backup_workers,
+                                            &ls_option_variable_device, NULL},
+    .has = has,
+    .resolve = resolve,
     .build = build,
     .witness.formula = formula,
     .witness.sum = ls_sum_in_order,

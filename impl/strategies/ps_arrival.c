@@ -18,7 +18,6 @@
  */
 #include "impl/arrival/arrival_step.h"
 #include "impl/strategies.h"
-#include "impl/strategies/ps.h"
 
 static void pull(ls_step *s, int worker, int server)
 {

@@ -16,29 +16,15 @@
 
 enum { STAGED_RANGES = 4 };
 
-static const ls_declared_option staged = {
-    "towers-staged",
-    "yes|no",
-    "no",
-    "",
-    "yes: fetches the variables of the next step ahead of time",
-    .type = LS_DECLARED_SWITCH};
-static const ls_declared_option colocated = {"colocate-gradients",
-                                             "yes|no",
-                                             "yes",
-                                             "",
-                                             "no: the backward pass runs on the variable device",
-                                             .type = LS_DECLARED_SWITCH};
-
 static bool is_staged(const ls_step *s)
 {
-    return ls_declared_number(&ls_step_job(s)->options, &staged);
+    return ls_declared_number(&ls_step_job(s)->options, &ls_option_towers_staged);
 }
 
 static void resolve(ls_job *job, int ranks)
 {
     (void)ranks;
-    job->division.backward_held = !ls_declared_number(&job->options, &colocated);
+    job->division.backward_held = !ls_declared_number(&job->options, &ls_option_colocate_gradients);
 }
 
 static int ranges(const ls_step *s)
@@ -137,8 +123,9 @@ const ls_strategy ls_strategy_towers = {
     .name = "towers",
     .help = "in-graph: one program drives a tower per device, variables on the variable device",
     .spreads = {.gradients.on[LS_MEMBER] = LS_PARTIAL, .parameters.on[LS_MEMBER] = LS_HELD},
-    .options =
-        (const ls_declared_option *const[]){&ls_option_variable_device, &colocated, &staged, NULL},
+    .options = (const ls_declared_option *const[]){&ls_option_variable_device,
+                                                   &ls_option_colocate_gradients,
+                                                   &ls_option_towers_staged, NULL},
     .resolve = resolve,
     .check = check,
     .build = build,

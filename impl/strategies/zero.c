@@ -17,34 +17,10 @@
  * float32 sum of what the replicas sent. Leaves out: sums of libraries; gradients of several
  * batches without an exchange.
  */
-#include "common/comm/comm.h"
 #include "impl/step/step.h"
 #include "impl/strategies.h"
 
-enum { WINDOWS = 2, ALL = LS_ALL_WINDOWS };
-/* clang-format off */
-const ls_declared_option ls_option_zero_stage = {
-    "zero-stage", "K", "1", "", 
-    "what is divided over the replicas; 1: optimizer state; 2: gradients, too; 3: parameters, too",
-    .low = 1, .high = 3, .when = "(for hybrid) --hybrid-inner zero or --hybrid-outer zero"};
-const ls_declared_option ls_option_zero_reshard = {
-    "zero-reshard", "yes|no", "yes", "", "no: gathered parameters are kept from forward to backward",
-    .type = LS_DECLARED_SWITCH, .when = "--zero-stage 3"};
-const ls_declared_option ls_option_zero_windows = {
-    "zero-windows", "W", "2", "", 
-    "largest number of buckets of parameters that are gathered at once (or as many as a layer needs)",
-    .low = 1, .high = ALL, .when = "--zero-stage 3 --zero-reshard yes"};
-const ls_declared_option ls_option_zero_accumulation = {
-    "zero-accumulation", "depth|breadth", "depth", "", 
-    "order of accumulated pieces; depth: one piece after the other; breadth: each layer for all pieces",
-    .type = LS_DECLARED_WORD, .words = (const char *const[]){"depth", "breadth", NULL},
-    .when = "--zero-stage 2 or 3"};
-/* clang-format on */
-
-static int64_t stage_of(const ls_declared_values *values)
-{
-    return ls_declared_number(values, &ls_option_zero_stage);
-}
+enum { WINDOWS = 2 }; /* of gradients */
 
 static void build(ls_step *s)
 {
@@ -69,21 +45,9 @@ static void build(ls_step *s)
     ls_settle(s);
 }
 
-static bool has(const ls_declared_values *values, int ranks, const ls_declared_option *option)
-{
-    const bool third = stage_of(values) == 3;
-    (void)ranks;
-    return option == &ls_option_zero_stage || option == &ls_option_accumulation_exchange ||
-           option == &ls_option_gradient_wire ||
-           (stage_of(values) > 1 && option == &ls_option_zero_accumulation) ||
-           (third && option == &ls_option_zero_reshard) ||
-           (third && option == &ls_option_zero_windows &&
-            ls_declared_number(values, &ls_option_zero_reshard));
-}
-
 static void resolve(ls_job *job, int ranks)
 {
-    const int64_t number = stage_of(&job->options);
+    const int64_t number = ls_declared_number(&job->options, &ls_option_zero_stage);
     const int count = (int)ls_declared_number(&job->options, &ls_option_zero_windows);
     (void)ranks;
     const bool again = ls_declared_number(&job->options, &ls_option_zero_reshard);
@@ -91,31 +55,9 @@ static void resolve(ls_job *job, int ranks)
     if (number > 1)
         job->gradients = (ls_spread){{[LS_MEMBER] = LS_SHARE}, number == 3 ? count : WINDOWS};
     if (number == 3)
-        job->parameters = (ls_spread){{[LS_MEMBER] = LS_SHARE}, again ? count : ALL};
+        job->parameters = (ls_spread){{[LS_MEMBER] = LS_SHARE}, again ? count : LS_ALL_WINDOWS};
     for (int i = 0; i < LS_DECLARED_MOST; i++)
         job->division.windows_given |= job->options.items[i].option == &ls_option_zero_windows;
-}
-
-static ls_status check(const ls_outline *o)
-{
-    LS_TRY(ls_refuse_library(o,
-                             "sums in an unknown order, so the check against the reference could "
-                             "not repeat the sums of --strategy zero",
-                             "direct, ring, halving-doubling or auto"));
-    return ls_refuse_uncut(o);
-}
-
-ls_status ls_zero_check_divided(const ls_outline *o)
-{
-    const ls_job *job = o->job;
-    const int64_t stage = stage_of(&job->options);
-    if (stage > 1 && job->division.sequence)
-        return ls_fail(LS_CODE_USAGE, "option", "--zero-stage",
-                       "stage %lld sums a part of the gradients as soon as it is final, but with "
-                       "--tensor-parallel-sequence yes the gradients of layer norms are final only "
-                       "later; use --zero-stage 1, or --tensor-parallel-sequence no",
-                       (long long)stage);
-    return check(o);
 }
 
 const ls_strategy ls_strategy_zero = {
@@ -128,9 +70,7 @@ const ls_strategy ls_strategy_zero = {
                                             &ls_option_zero_windows, &ls_option_zero_accumulation,
                                             &ls_option_accumulation_exchange,
                                             &ls_option_gradient_wire, NULL},
-    .has = has,
     .resolve = resolve,
-    .check = check,
     .build = build,
     .witness.formula = ls_moved_traffic,
     .witness.sum = ls_sum_by_algorithm,

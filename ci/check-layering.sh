@@ -34,8 +34,8 @@ BEGIN {
   order("bench/play/", "simgrid")
   order("bench/predict/", "advise")
   order("impl/step/", "plan < program < step.h+resources.h+verbs < run < trace")
-  order("impl/step/program/", "program.h+[sweep.h]+names.h+program.c+order.c+sweep.c+match.c+race.c+names.c+spans.c+listing.c")
-  order("impl/step/trace/", "trace.h+[trace_private.h]+trace.c+trace_steps.c+blame.c")
+  order("impl/step/program/", "program.h+names.h+program.c+order.c+match.c+names.c+spans.c")
+  order("impl/step/trace/", "trace.h+trace.c+blame.c")
   split("^dnnl common/kernel/cpu/ ^oneapi/dnnl common/kernel/cpu/ ^hwloc common/device/ " \
         "^mpi\\.h common/comm/mpi/ ^cuda common/(device|kernel|comm)/(cuda|nccl|fake)/ " \
         "^cublas common/kernel/cuda/ ^cudnn common/kernel/cuda/ ^nccl common/comm/(nccl|tests)/ " \

@@ -93,7 +93,5 @@ ls_status ls_resources_gather(const ls_resources *resources, ls_range members, l
 ls_status ls_broadcast(const ls_job *job, int from, int first, int last, float *values,
                        size_t count);
 
-/* average.c, places.c, call.c: parts of ls_resources_open. */
-ls_status ls_inboxes_open(ls_resources *resources);
-ls_status ls_places_open(ls_resources *resources);
+/** call.c: a part of ls_resources_open. */
 ls_status ls_channels_open(ls_resources *resources);

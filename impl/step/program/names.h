@@ -53,7 +53,7 @@ const char *ls_names_node(const ls_graph_parts *parts, int place, int node,
 /** Writes "cpu:0 compute". */
 void ls_names_lane(const ls_names *names, int lane, FILE *out);
 
-/** listing.c: writes a line for each task of a program, in columns. */
+/** Writes a line for each task of a program, in columns. */
 ls_status ls_step_program_list(const ls_step_program *program, const ls_names *names, FILE *out);
 
 /** Writes "task 3 (cpu:0 compute: forward, dense0)". */

@@ -54,9 +54,11 @@ void ls_task_add_ops(ls_step_program *p, const ls_op_list *ops)
 {
     for (size_t i = 0; ops && i < ops->count && !p->status; i++) {
         const ls_op *op = ops->items[i];
-        p->status = ls_grow("step", &p->ops, p->op_count, sizeof(ls_op *));
+        p->status = ls_status_first(ls_grow("step", &p->ops, p->op_count, sizeof(ls_op *)),
+                                    ls_grow("step", &p->nodes, p->op_count, sizeof *p->nodes));
         if (p->status)
             return;
+        p->nodes[p->op_count] = p->node - 1;
         p->ops[p->op_count++] = ops->items[i];
         ls_task *task = current(p);
         task->ops.count++;
@@ -143,6 +145,7 @@ void ls_step_program_close(ls_step_program *p)
     ls_op_list_clear(&p->own);
     free(p->tasks);
     free(p->ops);
+    free(p->nodes);
     free(p->accesses);
     free(p->waits);
     *p = (ls_step_program){0};

@@ -81,6 +81,7 @@ typedef struct ls_step_program {
     ls_task *tasks;        /**< [task_count] in the order of `build` */
     size_t task_count;
     ls_op **ops; /**< [op_count] borrowed */
+    int *nodes;  /**< [op_count] node of the member's graph; -1 if of no pass */
     size_t op_count;
     ls_access *accesses;
     size_t access_count;
@@ -90,6 +91,7 @@ typedef struct ls_step_program {
     int calls;             /**< numbers of ls_task.call given so far */
     const bool *skip;      /**< of tasks appended now */
     int microbatch, piece; /**< of tasks appended now */
+    int node;              /**< of operations appended now, from 1; 0 if none */
     ls_op_list own;        /**< operations that belong to this program */
 } ls_step_program;
 
@@ -138,7 +140,7 @@ ls_traffic ls_step_program_copied(const ls_step_program *program);
  * messages from ends without tasks (ls_channel.arrivals). */
 ls_traffic ls_step_program_traffic(const ls_step_program *program);
 
-/* ---- order.c, match.c, race.c -----------------------------------------------------------------
+/* ---- order.c, match.c -----------------------------------------------------------------
  */
 
 /** Finds the components of all programs [kinds + LS_UNORDERED], and the waits of steps. Close

@@ -6,7 +6,8 @@
  * Slices are in the order of lanes. No tolerance.
  */
 #include "common/comm/comm.h"
-#include "impl/step/trace/trace_private.h"
+#include "impl/step/resources.h"
+#include "impl/step/trace/trace.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -76,12 +77,10 @@ static void waits_are_divided(void **state)
         ls_trace_slice slices[SLICES];
         size_t begin[LANES + 1] = {0}, used = 0;
         ls_trace trace = {.slices = slices};
-        ls_tracing w = {.out = &trace, .begin = begin};
         snprintf(text, sizeof text, "%s", cases[i].slices);
         while ((line = strsep(&rest, "\n")) && *line)
             add_slice(&trace, begin, line);
-        ls_tracing_blame(&w);
-        assert_null(w.status);
+        assert_null(ls_trace_blame(&trace, begin));
         for (size_t k = 0; k < trace.part_count; k++) {
             const ls_trace_part *p = &trace.parts[k];
             used += (size_t)snprintf(got + used, sizeof got - used, "%s%lld %llu-%llu %c",

@@ -7,8 +7,9 @@
 #include "common/base/grow.h"
 #include "common/base/numbers.h"
 #include "impl/step/run/run.h"
-#include "impl/step/trace/trace_private.h"
+#include "impl/step/trace/trace.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum { DEEPEST = 16 };
@@ -17,6 +18,9 @@ enum { DEEPEST = 16 };
 
 /* A wait, to be divided into parts. */
 typedef struct blocked {
+    ls_trace *out;
+    const size_t *begin; /* [lanes + 1] */
+    ls_status status;
     int64_t slice;
     size_t first; /* its first part */
 } blocked;
@@ -29,63 +33,63 @@ static ls_time_use use_of(const ls_trace_slice *s)
 }
 
 /* Adds a part, or extends the previous part if it has the same use. */
-static void add_part(ls_tracing *w, const blocked *b, uint64_t begin, uint64_t end, ls_time_use use)
+static void add_part(blocked *b, uint64_t begin, uint64_t end, ls_time_use use)
 {
-    ls_trace *out = w->out;
+    ls_trace *out = b->out;
     ls_trace_part *last = out->part_count > b->first ? &out->parts[out->part_count - 1] : NULL;
-    if (begin >= end || w->status)
+    if (begin >= end || b->status)
         return;
     if (last && last->use == (int32_t)use && last->end_ns == begin) {
         last->end_ns = end;
         return;
     }
-    out->parts = ls_tracing_grow(w, out->parts, out->part_count, sizeof *out->parts);
-    if (w->status)
+    out->parts = ls_trace_grow(&b->status, out->parts, out->part_count, sizeof *out->parts);
+    if (b->status)
         return;
     out->parts[out->part_count++] =
         (ls_trace_part){.begin_ns = begin, .end_ns = end, .slice = b->slice, .use = (int32_t)use};
 }
 
 /* A lane's first slice that ends after a time. */
-static size_t first_after(const ls_tracing *w, int lane, uint64_t ns)
+static size_t first_after(const blocked *b, int lane, uint64_t ns)
 {
-    const size_t begin = w->begin[lane];
-    const ls_trace_slice *s = w->out->slices + begin;
-    return begin + ls_count_up_to(ns, &s->end_ns, w->begin[lane + 1] - begin, sizeof *s);
+    const size_t begin = b->begin[lane];
+    const ls_trace_slice *s = b->out->slices + begin;
+    return begin + ls_count_up_to(ns, &s->end_ns, b->begin[lane + 1] - begin, sizeof *s);
 }
 
 /* Divides [begin, end) among the causes that the lane of slice `cause` had meanwhile. */
-static void cut(ls_tracing *w, const blocked *b, uint64_t begin, uint64_t end, int64_t cause,
-                int depth)
+static void cut(blocked *b, uint64_t begin, uint64_t end, int64_t cause, int depth)
 {
-    const int lane = w->out->slices[cause].lane;
-    size_t i = first_after(w, lane, begin);
-    for (; i < w->begin[lane + 1] && w->out->slices[i].begin_ns < end; i++) {
-        const ls_trace_slice *s = &w->out->slices[i];
+    const int lane = b->out->slices[cause].lane;
+    size_t i = first_after(b, lane, begin);
+    for (; i < b->begin[lane + 1] && b->out->slices[i].begin_ns < end; i++) {
+        const ls_trace_slice *s = &b->out->slices[i];
         const uint64_t from = s->begin_ns > begin ? s->begin_ns : begin;
         const uint64_t to = s->end_ns < end ? s->end_ns : end;
-        add_part(w, b, begin, from, LS_TIME_WAIT);
+        add_part(b, begin, from, LS_TIME_WAIT);
         if (s->kind == LS_STRETCH_EVENT && s->cause >= 0 && depth < DEEPEST)
-            cut(w, b, from, to, s->cause, depth + 1);
+            cut(b, from, to, s->cause, depth + 1);
         else
-            add_part(w, b, from, to, use_of(s));
+            add_part(b, from, to, use_of(s));
         begin = to;
     }
-    add_part(w, b, begin, end, LS_TIME_WAIT);
+    add_part(b, begin, end, LS_TIME_WAIT);
 }
 
-void ls_tracing_blame(ls_tracing *w)
+ls_status ls_trace_blame(ls_trace *trace, const size_t *begin)
 {
-    for (size_t i = 0; i < w->out->slice_count && !w->status; i++) {
-        const ls_trace_slice *s = &w->out->slices[i];
-        const blocked b = {(int64_t)i, w->out->part_count};
-        if (s->kind != LS_STRETCH_EVENT)
-            continue;
-        if (s->cause >= 0)
-            cut(w, &b, s->begin_ns, s->end_ns, s->cause, 0);
-        else
-            add_part(w, &b, s->begin_ns, s->end_ns, LS_TIME_WAIT);
+    blocked b = {.out = trace, .begin = begin};
+    for (size_t i = 0; i < trace->slice_count && !b.status; i++) {
+        const ls_trace_slice *s = &trace->slices[i];
+        b.slice = (int64_t)i;
+        b.first = trace->part_count;
+        if (s->kind == LS_STRETCH_EVENT && s->cause >= 0)
+            cut(&b, s->begin_ns, s->end_ns, s->cause, 0);
+        else if (s->kind == LS_STRETCH_EVENT)
+            add_part(&b, s->begin_ns, s->end_ns, LS_TIME_WAIT);
     }
+    return b.status;
 }
 
 /* ---- A profile's parts ----------------------------------------------------------------------- */
@@ -182,4 +186,66 @@ ls_status ls_steps_times(const ls_run *run, size_t devices, const uint64_t *ends
             add_to_steps(&l, last_ns, UINT64_MAX, LS_TIME_WAIT);
     }
     return LS_OK;
+}
+
+/* ---- Logs ------------------------------------------------------------------------------------ */
+
+/* A lane's log entries per step; 64 more for a joint call, which may enqueue other operations. */
+static size_t count_in(const ls_step_program *p, int lane)
+{
+    size_t count = 0;
+    for (const ls_task *t = p->tasks; t < p->tasks + p->task_count; t++)
+        if (t->lane == lane)
+            count += t->begins + t->waits.count + t->ops.count + 1 + (t->call >= 0 ? 64 : 0);
+    return count;
+}
+
+/* Reuses a log that is large enough. */
+static ls_status open_log(ls_time_log *log, size_t known)
+{
+    const size_t peers = 2 * known + 1024, capacity = known + peers;
+    if (capacity > log->capacity) {
+        free(log->items);
+        *log = (ls_time_log){.items = malloc(capacity * sizeof *log->items)};
+        if (!log->items)
+            return ls_fail_memory("profile", capacity * sizeof *log->items);
+        memset(log->items, 0, capacity * sizeof *log->items); /* touches its pages */
+        log->capacity = capacity;
+    }
+    log->count = log->lost = 0;
+    log->peers = peers;
+    return LS_OK;
+}
+
+void ls_steps_profile_note(ls_step_run *run, const ls_step_program *program, uint64_t times)
+{
+    ls_run_profile *p = &run->profile;
+    if (p->steps && program->task_count && p->count < p->room)
+        p->list[p->count++] = (ls_enqueued){program, times};
+}
+
+ls_status ls_steps_profile_open(ls_step_run *run, uint64_t steps)
+{
+    for (int l = 0; l < run->plan.lanes.count; l++) {
+        /* The most in any kind of step, and what is enqueued once before and after steps. */
+        size_t most = 0;
+        for (int k = 0; k < run->kinds; k++) {
+            const size_t count = count_in(&run->program[k], l);
+            most = count > most ? count : most;
+        }
+        const ls_step_program *unordered = &run->program[run->kinds];
+        const size_t each =
+            most + count_in(&unordered[LS_BEFORE], l) + count_in(&unordered[LS_AFTER], l);
+        if (steps && each)
+            LS_TRY(open_log(&run->queues[l].log, (steps + 1) * each));
+    }
+    /* A call enqueues at least one step, and may enqueue tasks before and after its steps. */
+    const size_t room = 3 * steps;
+    run->profile.count = 0;
+    if (room <= run->profile.room)
+        return LS_OK;
+    free(run->profile.list);
+    run->profile.list = malloc(room * sizeof *run->profile.list);
+    run->profile.room = run->profile.list ? room : 0;
+    return run->profile.list ? LS_OK : ls_fail_memory("profile", room * sizeof *run->profile.list);
 }

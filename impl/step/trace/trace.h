@@ -79,3 +79,10 @@ typedef enum ls_trace_of { LS_TRACE_TIMES, LS_TRACE_NAMED } ls_trace_of;
 ls_status ls_steps_trace(const ls_run *run, ls_trace_of what, ls_trace *out);
 
 void ls_trace_close(ls_trace *trace);
+
+/** Divides waits for other lanes into parts; `begin` [lanes + 1]: a lane's first slice. */
+ls_status ls_trace_blame(ls_trace *trace, const size_t *begin);
+
+/** Returns `items` with room for one more; a failure is in *status. Allocations are large: freed
+ * small ones would serve a step's leak, which the check of the heap's growth would then miss. */
+void *ls_trace_grow(ls_status *status, void *items, size_t count, size_t size);

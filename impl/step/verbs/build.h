@@ -139,10 +139,8 @@ ls_replica *ls_step_replica(const ls_step *step, int member);
 /** Index, in the member's buffers, of the first element of a range of the model's flat buffers. */
 size_t ls_step_offset(const ls_step *step, int member, ls_range range);
 
-/** The replica's member that has a part, the pieces for which it has memory at once, and the net of
- * one of them. */
+/** The replica's member that has a part, and the net of one of its pieces. */
 int ls_step_member_at(const ls_step_plan *plan, int replica, int part);
-int ls_step_slots_at(const ls_step_plan *plan, int replica, int part);
 ls_net *ls_step_net_of(const ls_step *step, int member, int piece, int node);
 
 /** Pieces of a replica's pass number `pass`: of its micro-batch, its exchange or, without either,
@@ -150,18 +148,6 @@ ls_net *ls_step_net_of(const ls_step *step, int member, int piece, int node);
 ls_range ls_step_pieces_of(const ls_step *step, int replica, int pass);
 /** Whether a verb of passes can act: only in a divided model. */
 bool ls_step_can_pass(ls_step *step, const char *verb);
-/** Whether the part behind a border has memory for the micro-batch whose pass is appended; sends
- * the border's output to it. */
-bool ls_step_has_room(const ls_step *step, int replica, const ls_border *border);
-void ls_step_cross_output(ls_step *step, int replica, int piece, const ls_border *border);
-
-/** Whether parts fetch other parts' outputs, which are then not sent; and all that a part needs of
- * a piece. */
-bool ls_step_fetches(const ls_step *step);
-/** Whether a border's messages have a lane of their own, and so land in memory of their own, from
- * which the part fetches them. */
-bool ls_step_lands(const ls_step *step, int replica, const ls_border *border);
-void ls_step_fetch_outputs(ls_step *step, int replica, int piece, int part);
 /** Frees the order of a replica's passes. */
 void ls_step_close_order(ls_step *step);
 

@@ -119,13 +119,17 @@ void ls_resources_abandon(const ls_resources *r)
 static ls_status prepare(ls_resources *r)
 {
     const ls_lanes *lanes = &r->plan->lanes;
-    const size_t total = (size_t)r->plan->total;
+    const ls_graph_parts *parts = &r->plan->parts;
+    const size_t total = (size_t)r->plan->total, replicas = (size_t)r->plan->mesh.replicas;
     LS_TRY(ls_allocate("replicas", &r->members, (size_t)r->plan->all, sizeof *r->members));
     LS_TRY(ls_allocate("replicas", &r->ends, (size_t)lanes->channel_count, sizeof *r->ends));
     for (int c = 0; c < lanes->channel_count; c++) {
         LS_TRY(ls_allocate("replicas", &r->ends[c].items, total, sizeof *r->ends[c].items));
         LS_TRY(ls_allocate("replicas", &r->ends[c].comms, total + 1, sizeof(ls_comm *)));
     }
+    LS_TRY(ls_allocate("placement", &r->arrived, replicas * parts->copy_count, sizeof(void *)));
+    LS_TRY(ls_allocate("placement", &r->landings, replicas * parts->border_count,
+                       sizeof *r->landings));
     return ls_served_open(r);
 }
 
@@ -135,8 +139,6 @@ ls_status ls_resources_open(const ls_step_plan *plan, ls_resources *r)
     *r = (ls_resources){.plan = plan};
     LS_TRY(ls_comm_agree(all, prepare(r)));
     LS_TRY(ls_comm_agree(all, open_members(r)));
-    LS_TRY(ls_comm_agree(all, ls_inboxes_open(r)));
-    LS_TRY(ls_places_open(r));
     return ls_channels_open(r);
 }
 

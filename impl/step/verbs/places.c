@@ -17,7 +17,7 @@ int ls_step_member_at(const ls_step_plan *plan, int replica, int part)
 }
 
 /* Pieces of a part for which its member has memory at once. */
-int ls_step_slots_at(const ls_step_plan *plan, int replica, int part)
+static int slots_at(const ls_step_plan *plan, int replica, int part)
 {
     const ls_planned_member *m = &plan->members[ls_step_member_at(plan, replica, part)];
     const int slots = m->slots[part / plan->mesh.places];
@@ -27,32 +27,6 @@ int ls_step_slots_at(const ls_step_plan *plan, int replica, int part)
 static size_t real_bytes(const ls_resources *r)
 {
     return r->members[ls_step_plan_first_local(r->plan)].replica->kernels->table->real_bytes;
-}
-
-/* ---- Opening --------------------------------------------------------------------------------- */
-
-/* Allocates the owners' buffers for copies' gradients, for all pieces in flight. */
-static ls_status take_memory(ls_resources *r)
-{
-    const ls_graph_parts *parts = &r->plan->parts;
-    const size_t copies = parts->copy_count, all = (size_t)r->plan->mesh.replicas * copies;
-    LS_TRY(ls_allocate("placement", &r->arrived, all, sizeof(void *)));
-    LS_TRY(ls_allocate("placement", &r->landings,
-                       (size_t)r->plan->mesh.replicas * parts->border_count, sizeof *r->landings));
-    for (size_t i = 0; i < all; i++) {
-        const ls_variable_copy *c = &parts->copies[i % copies];
-        const int owner = ls_step_member_at(r->plan, (int)(i / copies), c->owner);
-        const int slots = ls_step_slots_at(r->plan, (int)(i / copies), c->owner);
-        if (r->members[owner].replica)
-            LS_TRY(ls_replica_take(r->members[owner].replica, NULL, LS_MEMORY_COMMUNICATION,
-                                   (size_t)slots * c->count * real_bytes(r), &r->arrived[i]));
-    }
-    return LS_OK;
-}
-
-ls_status ls_places_open(ls_resources *r)
-{
-    return r->plan->parts.count ? ls_comm_agree(r->plan->job->ranks.comm, take_memory(r)) : LS_OK;
 }
 
 /* ---- Queries --------------------------------------------------------------------------------- */
@@ -113,14 +87,19 @@ static ls_span parameters_of(const ls_step *s, int member, size_t first, size_t 
 
 /* ---- Shared variables ------------------------------------------------------------------------ */
 
-/* The owner's buffer for a copy's gradient. */
-static ls_span arrived(const ls_step *s, int replica, int piece, size_t copy)
+/* The owner's buffer for a copy's gradient, for all pieces in flight; it is taken with the first.
+ */
+static ls_span arrived(ls_step *s, int replica, int piece, size_t copy)
 {
     const ls_variable_copy *c = &ls_step_parts(s)->copies[copy];
     const int owner = ls_step_member_at(s->plan, replica, c->owner);
-    const int slots = ls_step_slots_at(s->plan, replica, c->owner);
-    void *memory = s->resources->arrived[(size_t)replica * ls_step_parts(s)->copy_count + copy];
-    return elements(owner, memory, NULL, real_bytes(s->resources),
+    const int slots = slots_at(s->plan, replica, c->owner);
+    void **memory = &s->resources->arrived[(size_t)replica * ls_step_parts(s)->copy_count + copy];
+    if (!*memory && ls_step_replica(s, owner) && !s->program->status)
+        ls_step_fail(s,
+                     ls_replica_take(ls_step_replica(s, owner), NULL, LS_MEMORY_COMMUNICATION,
+                                     (size_t)slots * c->count * real_bytes(s->resources), memory));
+    return elements(owner, *memory, NULL, real_bytes(s->resources),
                     (ls_range){(size_t)(piece % slots) * c->count, c->count});
 }
 

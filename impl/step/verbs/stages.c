@@ -45,6 +45,148 @@ bool ls_step_can_pass(ls_step *s, const char *verb)
                        "slices or positions; set their number in the strategy's .resolve()");
 }
 
+/* ---- What crosses the borders of parts (graph_parts.h) --------------------------------------- */
+
+/* What crosses a boundary. */
+typedef enum crossing { OUTPUT, GRADIENT } crossing;
+
+/* The output or its gradient at a boundary, in the memory of the member that has a part. */
+static ls_span border_at(const ls_step *s, const ls_border *b, int replica, int part, int piece,
+                         crossing what)
+{
+    ls_span span = {.member = ls_step_member_at(s->plan, replica, part)};
+    if (!ls_step_replica(s, span.member))
+        return span;
+    const int node = ls_graph_parts_local(ls_step_parts(s), part, b->node);
+    const ls_net *net = ls_step_net_of(s, span.member, piece, node);
+    span.memory =
+        what == GRADIENT ? ls_net_node_gradient(net, node) : ls_net_node_output(net, node);
+    span.bytes = ls_net_node_bytes(net, node);
+    return span;
+}
+
+static bool lands(const ls_step *s, int replica, const ls_border *b)
+{
+    const int across = ls_step_parts(s)->across;
+    const int sender = ls_step_member_at(s->plan, replica, b->from);
+    const ls_planned_member *from = &s->plan->members[sender],
+                            *to = &s->plan->members[ls_step_member_at(s->plan, replica, b->to)];
+    return s->flow && b->from / across != b->to / across &&
+           (ls_step_sends_apart(s, sender) || from->process != to->process);
+}
+
+/* The size of a landing: of a replica's largest piece, and for most pieces of a micro-batch, over
+ * full and smaller batches. */
+static void measure(const ls_step *s, const ls_border *b, int replica, ls_landing *l)
+{
+    ls_step of = *s;
+    for (of.batch_kind = 0; of.batch_kind < LS_BATCHES; of.batch_kind++) {
+        of.batch = ls_replicated_batch(ls_step_job(s), of.batch_kind);
+        const int pieces = ls_replicated_pieces(ls_step_job(s), replica, of.batch_kind);
+        const int passes =
+            pieces ? ls_replicated_schedule(ls_step_job(s), replica, of.batch_kind).microbatches
+                   : 0;
+        for (int p = 0; p < pieces; p++) {
+            const size_t bytes = border_at(&of, b, replica, b->to, p, OUTPUT).bytes;
+            l->each = bytes > l->each ? bytes : l->each;
+        }
+        for (int m = 0; m < passes; m++) {
+            const int count = (int)ls_step_pieces_of(&of, replica, m).count;
+            l->pieces = count > l->pieces ? count : l->pieces;
+        }
+    }
+}
+
+/* Where the messages of an output land, if they do; memory for the pieces of one micro-batch is
+ * taken with the first one. Else the output's own place. */
+static ls_span landing_at(ls_step *s, const ls_border *b, int replica, int piece)
+{
+    const ls_graph_parts *parts = ls_step_parts(s);
+    const size_t at = (size_t)replica * parts->border_count + (size_t)(b - parts->borders);
+    ls_span span = border_at(s, b, replica, b->to, piece, OUTPUT);
+    ls_landing *l = &s->resources->landings[at];
+    if (!span.memory || !lands(s, replica, b) || s->program->status)
+        return span;
+    if (!l->memory) {
+        measure(s, b, replica, l);
+        const bool narrow =
+            ls_net_element_bytes(parts->whole, b->node, ls_step_job(s)->kernels.precision) ==
+            sizeof(uint16_t);
+        const ls_memory_use use =
+            LS_MEMORY_AS(LS_MEMORY_COMMUNICATION, narrow ? LS_MEMORY_BF16 : LS_MEMORY_FLOAT32);
+        ls_step_fail(s, ls_replica_take(ls_step_replica(s, span.member), "landings", use,
+                                        (size_t)l->pieces * l->each, &l->memory));
+    }
+    span.memory = (char *)l->memory + (size_t)(piece % l->pieces) * l->each;
+    return span;
+}
+
+static void cross(ls_step *s, int replica, int piece, const ls_border *b, crossing what)
+{
+    const int from = what == GRADIENT ? b->to : b->from;
+    ls_message(s,
+               what == GRADIENT ? border_at(s, b, replica, b->from, piece, what)
+                                : landing_at(s, b, replica, piece),
+               border_at(s, b, replica, from, piece, what), LS_REPLACE);
+}
+
+/* Whether parts fetch other parts' outputs, which are then not sent. */
+static bool fetches(const ls_step *s)
+{
+    return s->flow && ls_step_parts(s)->merged && !ls_step_plan_has_ends(s->plan) &&
+           !ls_step_sends_apart(s, ls_step_plan_first_local(s->plan));
+}
+
+/* Whether a part fetches another stage's output: from its landing or, if no output is sent, from
+ * the part that computes it. */
+static bool is_fetched(const ls_step *s, int replica, const ls_border *b)
+{
+    const int across = ls_step_parts(s)->across;
+    return lands(s, replica, b) || (fetches(s) && b->from / across != b->to / across);
+}
+
+static void fetch_outputs(ls_step *s, int replica, int piece, int part)
+{
+    for (size_t i = 0; i < ls_step_parts(s)->border_count; i++) {
+        const ls_border *b = &ls_step_parts(s)->borders[i];
+        if (b->to / ls_step_parts(s)->across == part && is_fetched(s, replica, b))
+            ls_step_copy(s, "fetch", ls_step_member_at(s->plan, replica, b->to),
+                         border_at(s, b, replica, b->to, piece, OUTPUT),
+                         fetches(s) ? border_at(s, b, replica, b->from, piece, OUTPUT)
+                                    : landing_at(s, b, replica, piece));
+    }
+}
+
+/* The first micro-batch for whose inputs a part has no memory yet: no landings, or no slots. */
+static int room_of(const ls_part_flow *flow, bool landings)
+{
+    return landings ? flow->fetched + 1 : flow->freed + flow->held;
+}
+
+static bool has_room(const ls_step *s, int replica, const ls_border *b)
+{
+    const ls_part_flow *flow = s->flow ? &s->flow[b->to / ls_step_parts(s)->across] : NULL;
+    return !flow || s->program->microbatch - 1 < room_of(flow, lands(s, replica, b));
+}
+
+void ls_step_cross(ls_step *s, int replica, int piece, int n, ls_act_kind pass)
+{
+    const ls_graph_parts *parts = ls_step_parts(s);
+    const bool backward = pass == LS_ACT_BACKWARD;
+    const ls_border *b;
+    if (pass == LS_ACT_FORWARD && fetches(s))
+        return;
+    for (size_t i = parts->border_count ? parts->border_of[backward][n] : 0; i;
+         i = b->next[backward]) {
+        b = &parts->borders[i - 1];
+        if (backward ? b->gradient : has_room(s, replica, b))
+            cross(s, replica, piece, b, backward ? GRADIENT : OUTPUT);
+    }
+}
+
+/* ---- Passes -----------------------------------------------------------------------------------
+ */
+
 static ls_status open_order(ls_step *s, const ls_schedule *schedule)
 {
     const int chunks = ls_schedule_chunks(schedule);
@@ -102,39 +244,21 @@ bool ls_next_pass(ls_step *s, int replica, size_t i, ls_pass *out)
     return s->flow;
 }
 
-bool ls_step_fetches(const ls_step *s)
-{
-    return s->flow && ls_step_parts(s)->merged && !ls_step_plan_has_ends(s->plan) &&
-           !ls_step_sends_apart(s, ls_step_plan_first_local(s->plan));
-}
-
-/* The first micro-batch for whose inputs a part has no memory yet: no landings, or no slots. */
-static int room_of(const ls_part_flow *flow, bool lands)
-{
-    return lands ? flow->fetched + 1 : flow->freed + flow->held;
-}
-
-bool ls_step_has_room(const ls_step *s, int replica, const ls_border *b)
-{
-    const ls_part_flow *flow = s->flow ? &s->flow[b->to / ls_step_parts(s)->across] : NULL;
-    return !flow || s->program->microbatch - 1 < room_of(flow, ls_step_lands(s, replica, b));
-}
-
 /* Behind what frees a part's memory for a micro-batch's inputs, landings or slots: messages of
  * replicas [first, end) that waited for it. */
-static void admit(ls_step *s, int first, int end, int part, bool lands)
+static void admit(ls_step *s, int first, int end, int part, bool landings)
 {
     const ls_graph_parts *parts = ls_step_parts(s);
-    const int microbatch = room_of(&s->flow[part], lands) - 1, now = s->program->microbatch;
-    for (size_t i = 0; i < parts->border_count && !ls_step_fetches(s); i++) {
+    const int microbatch = room_of(&s->flow[part], landings) - 1, now = s->program->microbatch;
+    for (size_t i = 0; i < parts->border_count && !fetches(s); i++) {
         const ls_border *b = &parts->borders[i];
         if (b->to / parts->across != part || s->flow[b->from / parts->across].ran <= microbatch)
             continue;
         s->program->microbatch = microbatch + 1;
         for (int r = first; r < end; r++)
             for (int p = begin_of(s, r, microbatch);
-                 ls_step_lands(s, r, b) == lands && p < begin_of(s, r, microbatch + 1); p++)
-                ls_step_cross_output(s, r, p, b);
+                 lands(s, r, b) == landings && p < begin_of(s, r, microbatch + 1); p++)
+                cross(s, r, p, b, OUTPUT);
     }
     s->program->microbatch = now;
 }
@@ -257,7 +381,7 @@ static void fetch(ls_step *s, int first, int end, const ls_pass *pass, int part)
     for (int r = first; r < end; r++)
         for (int p = begin_of(s, r, pass->microbatch); p < begin_of(s, r, pass->microbatch + 1);
              p++)
-            ls_step_fetch_outputs(s, r, p, part);
+            fetch_outputs(s, r, p, part);
 }
 
 void ls_run_pass(ls_step *s, int replica, const ls_pass *pass)

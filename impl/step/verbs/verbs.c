@@ -49,8 +49,11 @@ bool ls_step_last_exchange(const ls_step *s)
 
 static void add_act(ls_step *s, const ls_act *act)
 {
+    const bool passes = act->kind >= LS_ACT_FORWARD && act->kind <= LS_ACT_WEIGHTS;
+    s->program->node = passes ? act->node + 1 : 0;
     for (int l = 0; l < LS_NET_LISTS; l++)
         ls_task_add_ops(s->program, act->lists[l]);
+    s->program->node = 0;
 }
 
 static bool has_ops(const ls_act *act)

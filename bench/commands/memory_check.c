@@ -71,10 +71,10 @@ static ls_status add_judges(const ls_workplace *workplace, const ls_plan_of_case
     const bool alone = ls_strategy_alone(plan->strategy), arrival = ls_ps_by_arrival(&job->ps);
     const bool parts = ls_job_sums(job);
     out->gate.copies += bytes * (2 + (size_t)job->exact.on); /* of `single` */
-    if (alone) { /* its replay keeps the optimizer state of each replica of all processes */
+    if (alone) { /* its oracle keeps the optimizer state of each replica of all processes */
         out->gate.copies +=
             (size_t)plan->all_devices * out->need.devices[0].formula.bytes[LS_MEMORY_OPTIMIZER];
-        return add_judge(workplace, plan, ls_gate_open_replay, &out->gate);
+        return add_judge(workplace, plan, ls_gate_open_oracle, &out->gate);
     }
     if (!arrival && parts && !job->exact.on)
         LS_TRY(add_judge(workplace, plan, ls_gate_open_oracle, &out->gate));

@@ -139,9 +139,6 @@ ls_status ls_gate_owners(const ls_session *candidate, ls_gate *gate);
 ls_status ls_gate_alone(ls_workplace *workplace, const ls_plan_of_case *plan, uint64_t steps,
                         ls_gate *gate);
 
-/** Opens the replay that judges such a strategy: a ls_session_opener. */
-ls_status ls_gate_open_replay(const ls_plan_of_case *plan, const ls_job *job, ls_run **out);
-
 /** As ls_gate_run, for servers in order of arrival (gate_arrival.c): checks for `steps` steps from
  * the initial values what must hold for any order. All ranks call it. */
 ls_status ls_gate_arrival(ls_workplace *workplace, const ls_plan_of_case *plan, uint64_t steps,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Gate of strategies whose replicas update alone (ls_strategy_alone). They are not meant to
- * be equal to `single`, so their grade is `none`; but they have a definition, which replay.c
+ * be equal to `single`, so their grade is `none`; but they have a definition, which the oracle
  * replays: after each step every replica of all processes must have its bits there, and so must the
  * loss. Where only a library knows the order of a mean, that is within a bound of float64's.
  */
@@ -10,7 +10,7 @@
 #include "bench/case/case_plan.h"
 #include "bench/case/workplace.h"
 #include "bench/gate/first_samples.h"
-#include "bench/gate/replay.h"
+#include "bench/gate/oracle.h"
 #include "bench/progress/progress.h"
 #include "bench/train/trial/checked.h"
 #include "bench/train/interrupt.h"
@@ -46,11 +46,6 @@ typedef struct comparison {
 
 /* ---- Opening --------------------------------------------------------------------------------- */
 
-ls_status ls_gate_open_replay(const ls_plan_of_case *plan, const ls_job *job, ls_run **out)
-{
-    return ls_replay_open(plan->strategy, &plan->job, job, out);
-}
-
 /* Memory and, where judges are, their session. Of `single` only the first loss is compared. */
 static ls_status open_judges(comparison *c)
 {
@@ -65,7 +60,7 @@ static ls_status open_judges(comparison *c)
     if (!c->judges)
         return LS_OK;
     LS_TRY(ls_gate_whole(c->workplace, c->plan, c->judge_values, &c->whole_loss));
-    return ls_session_open(c->workplace, c->plan, (ls_opening){.judge = ls_gate_open_replay},
+    return ls_session_open(c->workplace, c->plan, (ls_opening){.judge = ls_gate_open_oracle},
                            &c->judge);
 }
 
@@ -156,11 +151,11 @@ static ls_status judge_step(comparison *c, uint64_t step, ls_gate *gate)
     const bool given = c->library && ls_job_fragment(&c->plan->job, step) >= 0;
     double loss;
     ls_run *run = c->judge.run;
-    ls_replay_give(run, given ? c->first : NULL);
+    ls_oracle_give(run, given ? c->first : NULL);
     LS_TRY(ls_session_one_step(&c->judge, c->judge_values, &loss));
     if (given) {
         const double sums = (double)c->variables->elements * c->replicas;
-        const float *wide = ls_replay_wide_mean(run);
+        const float *wide = ls_oracle_wide_sum(run);
         ls_gate_library(step, ls_model_distance(c->variables, c->first, wide, sums),
                         "the mean that the strategy computed differs from the true mean of the "
                         "replicas' parameters",

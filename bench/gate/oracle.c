@@ -1,43 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* Oracle: slices in sequence, summed in host memory in the strategy's order; see oracle.h. It holds
  * one slice's gradient and a few partial sums, so a ring's order computes slices twice. */
-#include "bench/gate/oracle.h"
+#include "bench/gate/oracle_parts.h"
 
 #include "common/base/grow.h"
-#include "common/comm/comm.h"
-#include "common/nn/divide/graph_split.h"
-#include "impl/replica/replicas.h"
-#include "impl/test_pass.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct oracle {
-    ls_run base;
-    const ls_strategy *of;
-    const ls_job *judged_job;
-    int count; /* n: number of parts */
-    ls_replica *replica;
-    ls_oracle_places *places;      /* parts of the positions: part d places + j belongs to place
-                                      j, whose first replica is `replica`; NULL if positions are
-                                      not divided */
-    int computed;                  /* the replica whose places have computed last; -1 if none */
-    ls_graph_part split;           /* the model with layers in slices; graph NULL if none is */
-    ls_slice **slices[LS_BATCHES]; /* [n]; the largest one owns the memory. If replicas sum their
-                                    * batch statistics: one slice of n pieces, the others NULL */
-    ls_op_list update, apply;      /* `apply`: for a given gradient that includes weight decay */
-    ls_op_list finish[LS_BATCHES];
-    bool *has[LS_BATCHES];          /* [n] whether each slice has samples */
-    ls_sum_order order[LS_BATCHES]; /* of the strategy's sum; unset if only a library knows it */
-    float *part;                    /* [P] gradient of the current slice */
-    float **sums; /* [sums that the orders need] [P] partial sums; the first becomes the gradient */
-    int sum_count;
-    double *losses;     /* [n] loss of each slice */
-    const float *given; /* [P] or NULL */
-    bool widely;        /* the update uses the float64 sum */
-    double *exact;      /* [P] the float64 sum; NULL if not computed */
-    float *wide;        /* [P] that sum, rounded to float32 */
-} oracle;
+typedef ls_oracle oracle;
 
 static ls_status open_synced(oracle *me, int batch_kind)
 {
@@ -62,28 +33,43 @@ static int places_of(const oracle *me)
 static ls_status open_slices(oracle *me, int batch_kind)
 {
     const ls_job *job = me->base.job;
+    const int64_t batch = ls_replicated_batch(job, batch_kind);
     LS_TRY(ls_allocate("oracle", &me->slices[batch_kind], (size_t)me->count, sizeof(ls_slice *)));
-    if (!ls_replicated_batch(job, batch_kind))
+    if (!batch)
         return LS_OK;
     if (job->exchange.sync_statistics)
         return open_synced(me, batch_kind);
-    /* Slices differ by at most one row, and no slice is larger than the last. */
+    /* Slices differ by at most one row, and no slice is larger than the last. With own means a
+     * piece divides its sums by its replica's samples. */
     const int each = places_of(me), slices = me->count / each;
-    for (int d = me->count; d-- > 0;) {
-        const int last = (slices - 1) * each + d % each;
+    const bool own = job->update.own_mean;
+    for (int i = me->count; i-- > 0;) {
+        const int last = (slices - 1) * each + i % each, d = i / (me->count / me->replicas);
         const ls_slice_options options = {
-            .replica = me->places ? ls_oracle_place(me->places, d % each) : me->replica,
-            .batch = ls_replicated_batch(job, batch_kind),
-            .number = d / each,
+            .replica = me->places ? ls_oracle_place(me->places, i % each) : me->replica,
+            .batch = batch,
+            .number = i / each,
             .count = slices,
+            .divisor = own ? ls_slice_share(batch, d, me->replicas) : 0,
+            .divided = own ? ls_slice_begin(batch, d, me->replicas) : 0,
             .memory_of = me->slices[LS_FULL][last]};
-        LS_TRY(ls_slice_open(&options, &me->slices[batch_kind][d]));
+        LS_TRY(ls_slice_open(&options, &me->slices[batch_kind][i]));
     }
-    return ls_replica_finish(me->replica, ls_replicated_batch(job, batch_kind),
-                             &me->finish[batch_kind]);
+    return ls_replica_finish(me->replica, batch, &me->finish[batch_kind]);
 }
 
-/* Determines the slices and the order in which they are summed. */
+ls_status ls_oracle_order(oracle *me, const bool *has, int count, int batch_kind)
+{
+    ls_sum_order *order = &me->order[batch_kind];
+    const ls_strategy *of = me->base.strategy;
+    if (ls_strategy_reduces(of) && !me->judged_job->exchange.allreduce->oracle)
+        return LS_OK;
+    LS_TRY(of->witness.sum(me->judged_job, has, count, order));
+    me->sum_count = order->sums > me->sum_count ? order->sums : me->sum_count;
+    return ls_sum_order_sort(order);
+}
+
+/* Determines which slices have samples, and the order in which they are summed. */
 static ls_status open_order(oracle *me, int batch_kind)
 {
     const ls_job *job = me->base.job;
@@ -94,14 +80,9 @@ static ls_status open_order(oracle *me, int batch_kind)
         me->has[batch_kind][d] = job->exchange.sync_statistics
                                      ? ls_slice_count_sums(job, batch, d, me->count) > 0
                                      : ls_slice_sums(me->slices[batch_kind][d], 0) > 0;
-    if (!batch || (ls_strategy_reduces(me->of) && !me->judged_job->exchange.allreduce->oracle))
-        return LS_OK;
-    LS_TRY(me->of->witness.sum(me->judged_job, me->has[batch_kind], me->count,
-                               &me->order[batch_kind]));
-    LS_TRY(ls_sum_order_sort(&me->order[batch_kind]));
-    if (me->order[batch_kind].sums > me->sum_count)
-        me->sum_count = me->order[batch_kind].sums;
-    return LS_OK;
+    return batch && !ls_strategy_alone(me->base.strategy)
+               ? ls_oracle_order(me, me->has[batch_kind], me->count, batch_kind)
+               : LS_OK;
 }
 
 /* Allocates a few gradients, however many slices there are. */
@@ -111,7 +92,7 @@ static ls_status open_sums(oracle *me)
     LS_TRY(ls_allocate("oracle", &me->sums, (size_t)me->sum_count, sizeof *me->sums));
     LS_TRY(ls_allocate("oracle", &me->part, 1, bytes));
     LS_TRY(ls_allocate("oracle", &me->wide, 1, bytes));
-    LS_TRY(ls_allocate("oracle", &me->exact, 2, bytes));
+    LS_TRY(me->states ? LS_OK : ls_allocate("oracle", &me->exact, 2, bytes));
     LS_TRY(ls_allocate("oracle", &me->losses, (size_t)me->count, sizeof *me->losses));
     for (int s = 0; s < me->sum_count; s++)
         LS_TRY(ls_allocate("oracle", &me->sums[s], 1, bytes));
@@ -135,6 +116,7 @@ static ls_status open_parts(oracle *me)
                              .device = job->devices[0],
                              .part = me->split.graph ? &me->split : NULL,
                              .updates = true,
+                             .updated.owns = me->base.strategy->owns,
                              .data.rows = job->batch,
                              .loss.sums = 1};
     if (me->judged_job->mesh.rest == LS_POSITION) {
@@ -148,6 +130,8 @@ static ls_status open_parts(oracle *me)
     me->sum_count = 1;
     LS_TRY(open_order(me, LS_FULL));
     LS_TRY(open_order(me, LS_TAIL));
+    if (ls_strategy_alone(me->base.strategy))
+        LS_TRY(ls_oracle_alone_open(me));
     LS_TRY(open_sums(me));
     const ls_range all = {0, me->replica->elements};
     LS_TRY(ls_replica_clip_all(me->replica, LS_DECAY_INCLUDED, &me->apply));
@@ -166,10 +150,11 @@ static void add_loss(double part, double *sum, bool *any)
 }
 
 /* Sums each replica's pieces in order, each place's pieces separately; then the places; then the
- * replicas. */
-static double sum_losses(const oracle *me, int batch_kind)
+ * replicas, whose own means count by their samples. */
+double ls_oracle_loss(const oracle *me, int batch_kind)
 {
-    const int replicas = ls_job_replicas(me->judged_job), each = me->count / replicas;
+    const int replicas = me->replicas, each = me->count / replicas;
+    const int64_t batch = ls_replicated_batch(me->base.job, batch_kind);
     double all = 0;
     bool any = false;
     for (int d = 0; d < replicas; d++) {
@@ -184,14 +169,15 @@ static double sum_losses(const oracle *me, int batch_kind)
             if (has)
                 add_loss(sum, &rank_loss, &some);
         }
+        if (some && me->base.job->update.own_mean)
+            rank_loss *= (double)ls_slice_share(batch, d, replicas) / (double)batch;
         if (some)
             add_loss(rank_loss, &all, &any);
     }
     return all;
 }
 
-/* Computes a slice's gradient and its part of the loss. Repeated in a step, it gives the same. */
-static ls_status run_slice(oracle *me, int batch_kind, int d)
+ls_status ls_oracle_slice(oracle *me, int batch_kind, int d)
 {
     ls_replica *r = me->replica;
     const ls_slice *all = r->job->exchange.sync_statistics ? me->slices[batch_kind][0] : NULL;
@@ -231,22 +217,24 @@ static ls_status add_visit(void *context)
     return LS_OK;
 }
 
-/* Computes the slices one after another, as the order needs them. Adds on a thread of the device,
- * which flushes denormals, as replicas' sums do. */
+ls_status ls_oracle_add(const oracle *me, const ls_order_step *first, const ls_order_step *end)
+{
+    return ls_device_call(me->replica->device, add_visit, &(visit){me, first, end});
+}
+
+/* Computes the slices one after another, as the order needs them. */
 static ls_status run_order(oracle *me, int batch_kind)
 {
     const ls_sum_order *order = &me->order[batch_kind];
     const ls_order_step *end = order->steps + order->count;
-    visit v = {.me = me, .first = order->steps};
     int at = -1; /* the slice whose gradient `part` holds */
-    while (v.first < end) {
-        if (v.first->input >= 0 && v.first->input != at)
-            LS_TRY(run_slice(me, batch_kind, v.first->input));
-        at = v.first->input >= 0 ? v.first->input : at;
-        for (v.end = v.first; v.end < end && (v.end->input < 0 || v.end->input == at);)
-            v.end++;
-        LS_TRY(ls_device_call(me->replica->device, add_visit, &v));
-        v.first = v.end;
+    for (const ls_order_step *first = order->steps, *next; first < end; first = next) {
+        if (first->input >= 0 && first->input != at)
+            LS_TRY(ls_oracle_slice(me, batch_kind, first->input));
+        at = first->input >= 0 ? first->input : at;
+        for (next = first; next < end && (next->input < 0 || next->input == at);)
+            next++;
+        LS_TRY(ls_oracle_add(me, first, next));
     }
     return LS_OK;
 }
@@ -260,7 +248,7 @@ static ls_status sum_widely(oracle *me, int batch_kind)
     for (int d = 0; d < me->count; d++) {
         if (!me->has[batch_kind][d])
             continue;
-        LS_TRY(run_slice(me, batch_kind, d));
+        LS_TRY(ls_oracle_slice(me, batch_kind, d));
         for (size_t i = 0; i < elements; i++)
             me->exact[i] += (double)me->part[i];
     }
@@ -289,6 +277,7 @@ static ls_status add_decay(oracle *me)
 static ls_status one_step(oracle *me, int batch_kind)
 {
     ls_replica *r = me->replica;
+    uint64_t mark_ns;
     if (r->job->exchange.sync_statistics)
         LS_TRY(ls_slice_enqueue(me->slices[batch_kind][0]));
     float *gradient = me->sums[0]; /* that the update uses */
@@ -299,19 +288,22 @@ static ls_status one_step(oracle *me, int batch_kind)
     } else {
         LS_TRY(run_order(me, batch_kind));
     }
-    const double loss = sum_losses(me, batch_kind);
+    const double loss = ls_oracle_loss(me, batch_kind);
     me->computed = -1;
     LS_TRY(ls_queue_write(r->queue, r->gradients, gradient, r->elements * sizeof *gradient));
     LS_TRY(ls_queue_write(r->queue, r->loss.parts, &loss, sizeof loss));
     LS_TRY(ls_op_list_enqueue(me->given ? &me->apply : &me->update, r->queue));
     LS_TRY(ls_op_list_enqueue(&me->finish[batch_kind], r->queue));
-    return ls_replica_gradient(r, gradient); /* including weight decay */
+    LS_TRY(ls_replica_gradient(r, gradient)); /* including weight decay */
+    LS_TRY(ls_replica_records(r, me->at, 1, &me->latest, &mark_ns));
+    return ls_replica_add_decay(r, me->at, 1, &me->latest);
 }
 
 static ls_status step(ls_run *run, ls_batch_kind kind, uint64_t times)
 {
-    for (; times; times--)
-        LS_TRY(one_step((oracle *)run, (int)kind));
+    oracle *me = (oracle *)run;
+    for (; times; times--, me->at++)
+        LS_TRY(me->states ? ls_oracle_alone_step(me, (int)kind) : one_step(me, (int)kind));
     return LS_OK;
 }
 
@@ -319,7 +311,12 @@ static ls_status step(ls_run *run, ls_batch_kind kind, uint64_t times)
 
 static ls_status load(ls_run *run, const ls_state_source *source)
 {
-    return ls_replicas_load(&((oracle *)run)->replica, 1, source);
+    oracle *me = (oracle *)run;
+    me->at = run->job->start;
+    LS_TRY(ls_replicas_load(&me->replica, 1, source));
+    for (int d = 0; me->states && d < me->replicas; d++)
+        LS_TRY(ls_oracle_give_back(me, d));
+    return LS_OK;
 }
 
 static ls_status sync(ls_run *run)
@@ -330,37 +327,54 @@ static ls_status sync(ls_run *run)
 static ls_status records(ls_run *run, uint64_t first, uint64_t count, ls_step_record *out,
                          uint64_t *mark_ns)
 {
-    ls_replica *r = ((oracle *)run)->replica;
-    LS_TRY(ls_replica_records(r, first, count, out, mark_ns));
-    return ls_replica_add_decay(r, first, count, out);
+    const oracle *me = (const oracle *)run;
+    if (count != 1 || first + 1 != me->at)
+        return ls_fail(
+            LS_CODE_USAGE, "replay", "records",
+            "only the latest step's records (who exchanged with whom) are kept, so the records of "
+            "this step are deleted; the C code must read them before the next step");
+    *out = me->latest;
+    *mark_ns = 0;
+    return LS_OK;
+}
+
+static ls_status gather_replica(ls_run *run, int index, ls_range block, float *out)
+{
+    const oracle *me = (const oracle *)run;
+    memcpy(out, me->replays.parameters[index] + block.first, block.count * sizeof *out);
+    return LS_OK;
 }
 
 static ls_status state(ls_run *run, ls_values array, ls_range block, float *out)
 {
-    return ls_replica_gather(((oracle *)run)->replica, array, block, out);
+    const oracle *me = (const oracle *)run;
+    return me->states ? gather_replica(run, 0, block, out)
+                      : ls_replica_gather(me->replica, array, block, out);
 }
 
 /* The net that replica d evaluates with. */
-static ls_net *test_net(const oracle *me, int d, int replicas)
+static ls_net *test_net(const oracle *me, int d)
 {
     ls_slice *const *slices = me->slices[LS_FULL];
-    const int part = d * (me->count / replicas);
+    const int part = d * (me->count / me->replicas);
     return me->base.job->exchange.sync_statistics ? ls_slice_piece_net(slices[0], part)
                                                   : ls_slice_piece_net(slices[part], 0);
 }
 
-/* Each replica's part of the samples, by its net. */
+/* Each replica's part of the samples, by its net; where replicas differ, by the first one's
+ * variables. */
 static ls_status evaluate(ls_run *run, const ls_evaluating *how, ls_evaluation *out)
 {
     oracle *me = (oracle *)run;
-    const int replicas = ls_job_replicas(me->judged_job);
+    const int replicas = me->replicas;
     const uint64_t samples = ls_test_samples(me->base.job, how);
-    const uint64_t rows = (uint64_t)ls_net_rows(test_net(me, 0, replicas));
+    const uint64_t rows = (uint64_t)ls_net_rows(test_net(me, 0));
+    if (me->states)
+        LS_TRY(ls_oracle_take(me, 0));
     *out = (ls_evaluation){.accuracy = -1};
     for (int d = 0; d < replicas && !out->stopped; d++) {
         ls_evaluation part;
-        ls_tester tester = {.parts =
-                                &(ls_tested){me->replica, test_net(me, d, replicas), true, NULL, 0},
+        ls_tester tester = {.parts = &(ls_tested){me->replica, test_net(me, d), true, NULL, 0},
                             .count = 1};
         const ls_test_pass pass = {.testers = &tester,
                                    .count = 1,
@@ -392,6 +406,7 @@ static void close_run(ls_run *run)
         ls_oracle_places_close(me->places);
     else
         ls_replica_close(me->replica);
+    ls_oracle_alone_close(me);
     ls_graph_part_close(&me->split);
     for (int b = 0; b < LS_BATCHES; b++) {
         ls_sum_order_close(&me->order[b]);
@@ -414,6 +429,7 @@ static const ls_run_functions oracle_run = {
     .mark = sync, /* nothing is timed */
     .records = records,
     .state = state,
+    .gather_replica = gather_replica,
     .evaluate = evaluate,
     .close = close_run,
 };
@@ -424,9 +440,9 @@ ls_status ls_oracle_open(const ls_strategy *strategy, const ls_job *of, const ls
     oracle *me;
     LS_TRY(ls_allocate("oracle", &me, 1, sizeof *me));
     *me = (oracle){.base = {&oracle_run, strategy, job},
-                   .of = strategy,
                    .judged_job = of,
                    .count = ls_job_parts(of),
+                   .replicas = ls_job_replicas(of),
                    .computed = -1};
     ls_status status = open_parts(me);
     if (status)
@@ -436,9 +452,9 @@ ls_status ls_oracle_open(const ls_strategy *strategy, const ls_job *of, const ls
     return status;
 }
 
-void ls_oracle_give(ls_run *run, const float *gradient)
+void ls_oracle_give(ls_run *run, const float *sum)
 {
-    ((oracle *)run)->given = gradient;
+    ((oracle *)run)->given = sum;
 }
 
 void ls_oracle_widely(ls_run *run)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The oracle's places; see oracle.h. */
-#include "bench/gate/oracle.h"
+/* The oracle's places; see oracle_parts.h. */
+#include "bench/gate/oracle_parts.h"
 
 #include "common/base/grow.h"
 #include "common/nn/divide/graph_context.h"

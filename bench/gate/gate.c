@@ -28,27 +28,9 @@ static const double gradient_bound = 2e-2;
 /* Steps enqueued at once with a library's sums. */
 enum { LIBRARY_AT_ONCE = 4 };
 
-/* `single` is the reference; for several replicas in fast mode the oracle judges. */
-enum { CANDIDATE, ORACLE, SINGLE, SIDES };
+enum { CANDIDATE = LS_CANDIDATE, ORACLE = LS_ORACLE, SINGLE = LS_SINGLE, SIDES = LS_SIDES };
 
-typedef struct comparison {
-    ls_workplace *workplace;
-    const ls_plan_of_case *plan;
-    const ls_variables *variables;
-    ls_comm *comm;         /* of the processes */
-    bool judges;           /* true on rank 0 */
-    bool library;          /* a library computes the candidate's sums */
-    float *given;          /* [elements] the candidate's reduced gradient, where judges are */
-    ls_session run[SIDES]; /* zero-filled if not open */
-    /* Where judges are; elsewhere NULL, but `at_once` if a library sums: */
-    float *own[SIDES];          /* [elements] parameters of each */
-    const float *values[SIDES]; /* [elements] parameters that each has reached */
-    float *other;               /* [elements] an array of a judge's state, or its gradient */
-    float *whole;               /* [elements] the first gradient of the batch in one piece */
-    float *at_once;             /* [elements] candidate's, after steps enqueued by one call */
-    ls_session_found found;     /* in the candidate after the latest step */
-    double loss[SIDES], whole_loss;
-} comparison;
+typedef ls_comparison comparison;
 
 static void close_comparison(comparison *c)
 {
@@ -60,18 +42,21 @@ static void close_comparison(comparison *c)
     free(c->whole);
     free(c->at_once);
     free(c->given);
+    free(c->hashes);
 }
 
+/* Of `single` only the first loss is compared where replicas update alone. */
 static ls_status open_judges(const ls_workplace *workplace, uint64_t steps, comparison *c)
 {
     const ls_plan_of_case *plan = c->plan, *first = plan->phases ? &plan->phases->plan : plan;
     if (!c->judges || !steps)
         return LS_OK;
-    if (plan->job.exact.on)
+    if (plan->job.exact.on || c->alone)
         LS_TRY(ls_gate_whole(workplace, plan, c->whole, &c->whole_loss));
-    LS_TRY(ls_session_open(workplace, plan, (ls_opening){.judge = ls_session_single},
-                           &c->run[SINGLE]));
-    if (plan->job.exact.on || !ls_job_sums(&plan->job))
+    if (!c->alone)
+        LS_TRY(ls_session_open(workplace, plan, (ls_opening){.judge = ls_session_single},
+                               &c->run[SINGLE]));
+    if (!c->alone && (plan->job.exact.on || !ls_job_sums(&plan->job)))
         return LS_OK;
     return ls_session_open(workplace, first, (ls_opening){.judge = ls_gate_open_oracle},
                            &c->run[ORACLE]);
@@ -86,12 +71,17 @@ static ls_status open_comparison(ls_workplace *workplace, const ls_plan_of_case 
                       .variables = &plan->model->graph->variables,
                       .comm = job->ranks.comm,
                       .judges = !job->ranks.comm || job->ranks.comm->rank == 0,
-                      .library = ls_strategy_reduces(plan->strategy) && !job->exact.on &&
-                                 plan->all_devices > 1 && !job->exchange.allreduce->oracle};
+                      .alone = ls_strategy_alone(plan->strategy)};
+    c->library = ls_strategy_reduces(plan->strategy) && !job->exact.on &&
+                 (plan->all_devices > 1 || c->alone) && !job->exchange.allreduce->oracle;
+    const size_t replicas = c->alone ? (size_t)plan->all_devices : 0;
     float **const arrays[] = {&c->at_once, &c->own[CANDIDATE], &c->own[ORACLE], &c->own[SINGLE],
                               &c->given,   &c->other,          &c->whole};
-    const size_t count = c->judges ? sizeof arrays / sizeof *arrays : c->library;
-    ls_status status = LS_OK;
+    const size_t count = c->judges || c->alone ? sizeof arrays / sizeof *arrays : c->library;
+    ls_status status =
+        ls_allocate("gate", &c->hashes, plan->device_count + 2 * replicas, sizeof *c->hashes);
+    c->all = c->hashes ? c->hashes + plan->device_count : NULL;
+    c->stepwise = c->all ? c->all + replicas : NULL;
     for (size_t i = 0; i < count && !status; i++)
         status = ls_allocate("gate", arrays[i], c->variables->elements + 1, sizeof **arrays[i]);
     c->values[CANDIDATE] = c->values[SINGLE] = c->own[CANDIDATE]; /* if no step runs */
@@ -259,16 +249,20 @@ static ls_status judge_step(comparison *c, uint64_t step, ls_gate *gate)
     }
     if (c->run[ORACLE].run)
         LS_TRY(take_step(c, ORACLE));
-    LS_TRY(take_step(c, SINGLE));
-    ls_difference drift =
-        ls_variables_compare(c->variables, c->values[CANDIDATE], c->values[SINGLE]);
+    if (!c->changes || judge == SINGLE)
+        LS_TRY(take_step(c, SINGLE));
     ls_difference d = ls_variables_compare(c->variables, c->values[CANDIDATE], c->values[judge]);
-    gate->max_ulp = drift.max_ulp > gate->max_ulp ? drift.max_ulp : gate->max_ulp;
-    gate->max_rel = drift.max_rel > gate->max_rel ? drift.max_rel : gate->max_rel;
+    if (!c->changes) {
+        ls_difference drift =
+            ls_variables_compare(c->variables, c->values[CANDIDATE], c->values[SINGLE]);
+        gate->max_ulp = drift.max_ulp > gate->max_ulp ? drift.max_ulp : gate->max_ulp;
+        gate->max_rel = drift.max_rel > gate->max_rel ? drift.max_rel : gate->max_rel;
+    }
     if (gate->pass && (!d.same_bits || !ls_values_same(c->loss[CANDIDATE], c->loss[judge]))) {
         const char *name = ls_gate_judge_name(judge == ORACLE);
-        char when[40];
-        snprintf(when, sizeof when, "step %llu", (unsigned long long)step);
+        char when[80];
+        snprintf(when, sizeof when, "step %llu%s", (unsigned long long)step,
+                 c->changes ? ", where a replica leaves or joins" : "");
         if (d.same_bits)
             ls_gate_wrong(gate, "%s: the loss is %.9g, but %.9g in %s", when,
                           ls_unsigned_nan(c->loss[CANDIDATE]), ls_unsigned_nan(c->loss[judge]),
@@ -285,41 +279,56 @@ static ls_status judge_step(comparison *c, uint64_t step, ls_gate *gate)
                         "summed one after the other,",
                         gate);
     }
-    if (step == c->plan->job.start && (c->run[ORACLE].run || c->plan->job.exact.on) &&
-        !ls_sync_bn_is_own(c->plan))
+    if (step == c->plan->job.start && !c->changes &&
+        (c->run[ORACLE].run || c->plan->job.exact.on) && !ls_sync_bn_is_own(c->plan))
         LS_TRY(judge_first_step(c, gate));
     return LS_OK;
 }
 
-/* Runs and compares a step on all ranks, and shares the outcome with all. */
-static ls_status compare_step(comparison *c, uint64_t step, ls_gate *gate)
+ls_status ls_gate_compare_step(comparison *c, uint64_t step, ls_gate *gate)
 {
     ls_status status = ls_gate_rate(&c->run[CANDIDATE], step, gate);
     LS_TRY(take_step(c, CANDIDATE));
-    LS_TRY(ls_session_look(&c->run[CANDIDATE], &c->found));
+    LS_TRY(c->alone ? ls_gate_hash_replicas(c, step, gate)
+                    : ls_session_look(&c->run[CANDIDATE], &c->found));
     if (!status && c->judges)
-        status = judge_step(c, step, gate);
+        status = c->alone ? ls_gate_judge_replicas(c, step, gate) : judge_step(c, step, gate);
     if (*c->found.differs && gate->pass) /* later gradients might not show it */
         ls_gate_wrong(gate, "step %llu: %.220s", (unsigned long long)step, c->found.differs);
-    status = ls_status_first(status, ls_gate_copies(&c->run[CANDIDATE], step, gate));
+    if (!c->alone)
+        status = ls_status_first(status, ls_gate_copies(&c->run[CANDIDATE], step, gate));
     gate->interrupted = ls_interrupted();
     LS_TRY(ls_world_turn(c->comm, status, NULL, &gate->interrupted));
+    if (c->alone)
+        LS_TRY(ls_gate_judge_exchange(c, step, gate));
     LS_TRY(ls_gate_agree(c->comm, gate));
-    gate->steps = step + 1 - c->plan->job.start;
-    gate->loss_last = c->loss[CANDIDATE];
+    gate->steps++;
+    if (!c->changes)
+        gate->loss_last = c->loss[CANDIDATE];
     gate->loss_first = gate->steps > 1 ? gate->loss_first : gate->loss_last;
     if (!*gate->diverged)
         ls_loss_diverged(c->loss[CANDIDATE], step, gate->diverged);
     return LS_OK;
 }
 
-/* What the steps leave besides parameters: optimizer state and averages. A library's sums leave
- * other bits. */
+ls_status ls_gate_compare_at(comparison *c, uint64_t step, ls_gate *gate)
+{
+    ls_status status = LS_OK;
+    if (!gate->pass || gate->interrupted)
+        return LS_OK;
+    for (int side = CANDIDATE; side < SIDES && !status; side++)
+        if (c->run[side].run)
+            status = ls_session_begin_at(&c->run[side], step, &c->plan->initial);
+    LS_TRY(ls_world_agree(c->comm, status));
+    return ls_gate_compare_step(c, step, gate);
+}
+
 static ls_status judge_state(comparison *c, ls_values array, const char *name, ls_gate *gate)
 {
     ls_run *oracle = c->run[ORACLE].run, *judge = oracle ? oracle : c->run[SINGLE].run;
     char when[96];
-    snprintf(when, sizeof when, "after %llu steps, %s%s", (unsigned long long)gate->steps,
+    snprintf(when, sizeof when, "after %llu steps, %s%s",
+             (unsigned long long)(c->run[CANDIDATE].step - c->plan->job.start),
              array == LS_AVERAGES ? "average of parameters" : "optimizer state ",
              array == LS_AVERAGES ? "" : name);
     LS_TRY(judge->functions->state(judge, array, ls_job_elements(judge->job), c->other));
@@ -329,7 +338,7 @@ static ls_status judge_state(comparison *c, ls_values array, const char *name, l
     return LS_OK;
 }
 
-static ls_status compare_state(comparison *c, ls_gate *gate)
+ls_status ls_gate_compare_state(comparison *c, ls_gate *gate)
 {
     const ls_job *job = c->run[CANDIDATE].run->job;
     const bool compares = gate->pass && !c->library; /* equal on all ranks */
@@ -377,13 +386,7 @@ static ls_status compare_tail(comparison *c, uint64_t steps, ls_gate *gate)
     uint64_t last;
     if (!gate->pass || !steps || !ls_job_lacks_tail(&plan->job, plan->job.start, steps, &last))
         return LS_OK;
-    ls_status status = LS_OK;
-    for (int side = CANDIDATE; side < SIDES && !status; side++)
-        if (c->run[side].run)
-            status = ls_session_begin_at(&c->run[side], last, &plan->initial);
-    LS_TRY(ls_world_agree(c->comm, status));
-    LS_TRY(compare_step(c, last, gate));
-    gate->steps = steps + 1;
+    LS_TRY(ls_gate_compare_at(c, last, gate));
     LS_TRY(compare_ranks(c, c->found.digest, gate));
     return ls_gate_agree(c->comm, gate);
 }
@@ -391,27 +394,26 @@ static ls_status compare_tail(comparison *c, uint64_t steps, ls_gate *gate)
 static ls_status compare(comparison *c, uint64_t steps, ls_gate *gate)
 {
     const ls_plan_of_case *plan = c->plan;
-    gate->bound = plan->job.exact.on ? 0 : gradient_bound;
+    gate->bound = plan->job.exact.on || c->alone ? 0 : gradient_bound;
     gate->kernels = ls_step_kernels(c->run[CANDIDATE].run);
-    const ls_gate_sides sides = {.workplace = c->workplace,
-                                 .candidate = &c->run[CANDIDATE],
-                                 .oracle = c->run[ORACLE].run ? &c->run[ORACLE] : NULL,
-                                 .single = c->run[SINGLE].run ? &c->run[SINGLE] : NULL};
-    for (uint64_t step = 0; step < steps && !gate->interrupted; step++) {
-        LS_TRY(ls_gate_switch_members(&sides, gate));
-        LS_TRY(compare_step(c, plan->job.start + step, gate));
+    for (uint64_t step = 0; step < steps && !gate->interrupted && (gate->pass || !c->alone);
+         step++) {
+        LS_TRY(ls_gate_switch_members(c, gate));
+        LS_TRY(ls_gate_compare_step(c, plan->job.start + step, gate));
         ls_progress_update(c->workplace->progress,
                            ls_gate_alone_share * (double)(step + 1) / (double)steps, NAN,
                            c->loss[CANDIDATE]);
     }
+    if (c->alone)
+        return ls_gate_compare_replicas(c, steps, gate);
     if (!steps)
         LS_TRY(ls_session_look(&c->run[CANDIDATE], &c->found));
     LS_TRY(keep_results(c, steps, gate));
     if (steps && !gate->interrupted)
-        LS_TRY(compare_state(c, gate));
+        LS_TRY(ls_gate_compare_state(c, gate));
     LS_TRY(ls_gate_agree(c->comm, gate));
     if (steps && !gate->interrupted)
-        LS_TRY(ls_gate_evaluation(&sides, gate));
+        LS_TRY(ls_gate_evaluation(c, gate));
     LS_TRY(ls_gate_agree(c->comm, gate));
     if (gate->pass && steps && !gate->interrupted)
         LS_TRY(c->library ? judge_library_at_once(c, steps, gate) : judge_at_once(c, steps, gate));
@@ -424,7 +426,7 @@ static ls_status compare(comparison *c, uint64_t steps, ls_gate *gate)
     if (!gate->interrupted)
         LS_TRY(compare_tail(c, steps, gate));
     return gate->pass && !gate->interrupted && steps && !c->library
-               ? ls_gate_check_changes(c->workplace, plan, steps, &sides, gate)
+               ? ls_gate_check_changes(c, steps, gate)
                : LS_OK;
 }
 
@@ -432,10 +434,19 @@ static ls_status compare(comparison *c, uint64_t steps, ls_gate *gate)
 static ls_status run_comparison(ls_workplace *workplace, const ls_plan_of_case *plan,
                                 uint64_t steps, ls_gate *out)
 {
-    out->grade = plan->job.exact.on ? "exact" : "bounded";
-    out->compared = true;
-    snprintf(out->oracle, sizeof out->oracle, "same bits");
     ls_closing(close_comparison) comparison c = {0};
+    bool alike = true;
+    if (ls_strategy_alone(plan->strategy)) {
+        LS_TRY(ls_gate_are_alike(plan, &alike));
+        out->checked = out->replayed = alike;
+    } else {
+        out->grade = plan->job.exact.on ? "exact" : "bounded";
+        out->compared = true;
+    }
+    snprintf(out->oracle, sizeof out->oracle,
+             alike ? "same bits" : "not compared: devices of two kinds do not give the same bits");
+    if (!alike)
+        return LS_OK;
     LS_TRY(open_comparison(workplace, plan, steps, &c));
     LS_TRY(ls_gate_step(&c.run[CANDIDATE], out));
     return out->pass ? compare(&c, steps, out) : LS_OK;
@@ -447,14 +458,12 @@ ls_status ls_gate_run(ls_workplace *workplace, const ls_plan_of_case *plan, ls_g
     int64_t asked = plan->config->gate_steps;
     *out = (ls_gate){
         .grade = "none", .pass = true, .gradient_rel = NAN, .library_rel = NAN, .kernels_rel = NAN};
-    const bool alone = ls_strategy_alone(plan->strategy);
     if (asked == 0) {
         snprintf(out->oracle, sizeof out->oracle, "not compared: --gate-steps 0");
         return LS_OK;
     }
     uint64_t steps = asked < 0 || (uint64_t)asked > all ? all : (uint64_t)asked;
-    ls_status status = alone ? ls_gate_alone(workplace, plan, steps, out)
-                       : ls_ps_by_arrival(&plan->job.ps)
+    ls_status status = ls_ps_by_arrival(&plan->job.ps)
                            ? ls_gate_arrival(workplace, plan, steps, out)
                            : run_comparison(workplace, plan, steps, out);
     if (!status && steps && !out->interrupted)

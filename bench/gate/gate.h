@@ -98,24 +98,54 @@ extern const char ls_gate_copies_differ[];
 /** What a full step sent, against the formula; without one, nothing. All ranks call it. */
 ls_status ls_gate_traffic(const ls_run *run, ls_gate *gate);
 
-/* What the gate checks besides the results of steps (gate_sides.c): their order, and evaluation. */
+/** `single` is the reference; for several replicas in fast mode the oracle judges, and alone where
+ * they update alone. */
+enum { LS_CANDIDATE, LS_ORACLE, LS_SINGLE, LS_SIDES };
 
-/** The candidate and its judge, in this process. Borrowed. */
-typedef struct ls_gate_sides {
-    const ls_workplace *workplace;
-    ls_session *candidate;
-    ls_session *oracle; /**< NULL means `single` judges, or this process does not */
-    ls_session *single; /**< NULL means the oracle alone judges, or this process does not */
-} ls_gate_sides;
+/** The candidate and its judges (gate.c). */
+typedef struct ls_comparison {
+    ls_workplace *workplace;
+    const ls_plan_of_case *plan;
+    const ls_variables *variables;
+    ls_comm *comm;            /**< of the processes */
+    bool judges;              /**< true on rank 0 */
+    bool library;             /**< a library computes the candidate's sums, or means */
+    bool alone;               /**< replicas update alone */
+    bool changes;             /**< the steps compared are those around a change of members */
+    float *given;             /**< [elements] the candidate's reduced gradient */
+    ls_session run[LS_SIDES]; /**< zero-filled if not open, as judges in other processes */
+    /* Where judges are, or replicas update alone; elsewhere NULL, but `at_once` if a library sums:
+     */
+    float *own[LS_SIDES];          /**< [elements] parameters of each; of replica 0 if alone */
+    const float *values[LS_SIDES]; /**< [elements] parameters that each has reached */
+    float *other;                  /**< [elements] for values of a replica, or of a state's array */
+    float *whole;                  /**< [elements] the first gradient of the batch in one piece */
+    float *at_once;                /**< [elements] candidate's, after steps enqueued by one call */
+    ls_session_found found;        /**< in the candidate after the latest step, unless alone */
+    double loss[LS_SIDES], whole_loss;
+    /* Hashes of parameters of replicas that update alone: */
+    uint64_t *hashes;   /**< [devices] this process's, after the latest step */
+    uint64_t *all;      /**< [all devices] all processes' */
+    uint64_t *stepwise; /**< [all devices] after the last of successive steps */
+} ls_comparison;
+
+/** Runs and compares a step on all ranks, and shares the outcome with all. */
+ls_status ls_gate_compare_step(ls_comparison *c, uint64_t step, ls_gate *gate);
+/** As above, from the initial parameters: a kind of step that the first ones do not include. */
+ls_status ls_gate_compare_at(ls_comparison *c, uint64_t step, ls_gate *gate);
+/** What the steps leave besides parameters: optimizer state and averages. Not of a library's sums,
+ * which leave other bits. */
+ls_status ls_gate_compare_state(ls_comparison *c, ls_gate *gate);
+
+/* What the gate checks besides the results of steps (gate_sides.c): their order, and evaluation. */
 
 /** Candidate and oracle go on with other members where that is due (bench/train/change.h); the new
  * steps are checked. */
-ls_status ls_gate_switch_members(const ls_gate_sides *sides, ls_gate *gate);
+ls_status ls_gate_switch_members(ls_comparison *c, ls_gate *gate);
 
 /** Compares the steps before and after each change of members that is due behind the first `steps`,
  * from the initial values (gate_changes.c). */
-ls_status ls_gate_check_changes(const ls_workplace *workplace, const ls_plan_of_case *plan,
-                                uint64_t steps, const ls_gate_sides *sides, ls_gate *gate);
+ls_status ls_gate_check_changes(ls_comparison *c, uint64_t steps, ls_gate *gate);
 
 /** Enqueues the session's steps up to `steps`, at most `most` by one call, so that an interrupt is
  * answered between; `done` is the progress before them. All ranks call it. */
@@ -134,10 +164,20 @@ ls_status ls_gate_rate(const ls_session *candidate, uint64_t step, ls_gate *gate
  * ranks call it. */
 ls_status ls_gate_owners(const ls_session *candidate, ls_gate *gate);
 
-/** ls_gate_step for a strategy whose replicas update alone, and its first `steps` steps against
- * their replay (gate_alone.c). All ranks call it. */
-ls_status ls_gate_alone(ls_workplace *workplace, const ls_plan_of_case *plan, uint64_t steps,
-                        ls_gate *gate);
+/* Of a strategy whose replicas update alone (gate_alone.c). All ranks call the functions. */
+
+/** Whether all replicas are on devices of one kind: others do not have the same bits. */
+ls_status ls_gate_are_alike(const ls_plan_of_case *plan, bool *out);
+
+/** The parts of ls_gate_compare_step: hashes the candidate's replicas, and gives all ranks the
+ * hashes of all; compares them and the loss with the oracle's, where it is; and with each other,
+ * what they have exchanged. */
+ls_status ls_gate_hash_replicas(ls_comparison *c, uint64_t step, ls_gate *gate);
+ls_status ls_gate_judge_replicas(ls_comparison *c, uint64_t step, ls_gate *gate);
+ls_status ls_gate_judge_exchange(ls_comparison *c, uint64_t step, ls_gate *gate);
+
+/** What is compared after the first `steps` steps. */
+ls_status ls_gate_compare_replicas(ls_comparison *c, uint64_t steps, ls_gate *gate);
 
 /** As ls_gate_run, for servers in order of arrival (gate_arrival.c): checks for `steps` steps from
  * the initial values what must hold for any order. All ranks call it. */
@@ -145,11 +185,11 @@ ls_status ls_gate_arrival(ls_workplace *workplace, const ls_plan_of_case *plan, 
                           ls_gate *gate);
 
 /**
- * Evaluates candidate and judge, which have the same parameters, on some samples of the test set:
- * what the model makes of them must have the same bits. After the last compared step. All ranks
- * call it.
+ * Evaluates the candidate and its judge, if any, which have the same parameters, on some samples of
+ * the test set: what the model makes of them must have the same bits. After the last compared step.
+ * All ranks call it.
  */
-ls_status ls_gate_evaluation(const ls_gate_sides *sides, ls_gate *gate);
+ls_status ls_gate_evaluation(ls_comparison *c, ls_gate *gate);
 
 /** The kernels of the case against plain C's (gate_kernels.c). Rank 0 compares; all ranks call it,
  *  after their candidate is closed. */

@@ -58,15 +58,16 @@ ls_status ls_gate_owners(const ls_session *candidate, ls_gate *gate)
     return agree_on(candidate, gate->pass ? ls_steps_owners(candidate->run) : LS_OK, gate);
 }
 
-ls_status ls_gate_switch_members(const ls_gate_sides *sides, ls_gate *gate)
+ls_status ls_gate_switch_members(ls_comparison *c, ls_gate *gate)
 {
-    if (!ls_change_is_due(sides->candidate))
+    ls_session *candidate = &c->run[LS_CANDIDATE], *oracle = &c->run[LS_ORACLE];
+    if (!ls_change_is_due(candidate))
         return LS_OK;
-    LS_TRY(ls_gate_owners(sides->candidate, gate));
-    LS_TRY(ls_change_members(sides->workplace, sides->candidate, NULL));
-    if (sides->oracle)
-        LS_TRY(ls_change_members(sides->workplace, sides->oracle, NULL));
-    return ls_gate_step(sides->candidate, gate);
+    LS_TRY(ls_gate_owners(candidate, gate));
+    LS_TRY(ls_change_members(c->workplace, candidate, NULL));
+    if (oracle->run)
+        LS_TRY(ls_change_members(c->workplace, oracle, NULL));
+    return ls_gate_step(candidate, gate);
 }
 
 /* How many test samples are compared: at least a batch, so that all replicas evaluate some. */
@@ -78,11 +79,10 @@ static uint64_t tested(const ls_plan_of_case *plan)
 }
 
 /* Equal parameters must give the same evaluation. */
-static ls_status judge(const ls_gate_sides *sides, const ls_evaluation *found, ls_gate *gate)
+static ls_status judge(ls_session *judge, bool oracle, const ls_evaluation *found, ls_gate *gate)
 {
     ls_evaluation expected;
-    LS_TRY(ls_session_evaluate(sides->oracle ? sides->oracle : sides->single,
-                               tested(sides->candidate->plan), true, &expected));
+    LS_TRY(ls_session_evaluate(judge, tested(judge->plan), true, &expected));
     gate->interrupted |= expected.stopped;
     if (expected.stopped || (expected.outputs == found->outputs && expected.right == found->right &&
                              expected.counted == found->counted))
@@ -93,21 +93,24 @@ static ls_status judge(const ls_gate_sides *sides, const ls_evaluation *found, l
                   "%llu in %s%s",
                   (unsigned long long)gate->steps, (unsigned long long)found->right,
                   (unsigned long long)found->counted, (unsigned long long)expected.right,
-                  (unsigned long long)expected.counted, ls_gate_judge_name(sides->oracle != NULL),
+                  (unsigned long long)expected.counted, ls_gate_judge_name(oracle),
                   expected.outputs == found->outputs ? "" : "; the model's outputs differ");
     return LS_OK;
 }
 
-ls_status ls_gate_evaluation(const ls_gate_sides *sides, ls_gate *gate)
+ls_status ls_gate_evaluation(ls_comparison *c, ls_gate *gate)
 {
-    ls_session *candidate = sides->candidate;
+    ls_session *candidate = &c->run[LS_CANDIDATE];
+    const bool oracle = c->run[LS_ORACLE].run;
     ls_evaluation found = {0};
     if (!gate->pass || !ls_plan_tests(candidate->plan))
         return LS_OK;
     LS_TRY(ls_session_evaluate(candidate, tested(candidate->plan), true, &found));
     gate->interrupted = found.stopped;
     const ls_status status =
-        !found.stopped && (sides->single || sides->oracle) ? judge(sides, &found, gate) : LS_OK;
+        !found.stopped && c->judges
+            ? judge(&c->run[oracle ? LS_ORACLE : LS_SINGLE], oracle, &found, gate)
+            : LS_OK;
     return ls_world_turn(candidate->job.ranks.comm, status, NULL, &gate->interrupted);
 }
 

@@ -4,9 +4,8 @@
  * from it. DIR/step-00000100/ has a safetensors file for each device that writes, and, last, a
  * manifest: a folder without manifest.json is not a checkpoint. The format: README.md.
  *
- *     checkpoint_folder.c   which folders are checkpoints; leftovers; older ones
- *     checkpoint_write.c    writes one, by all processes together; last checkpoint_manifest.c
- *     checkpoint_open.c     reads a manifest
+ *     checkpoint_folder.c   which folders are checkpoints; leftovers; older ones; reads a manifest
+ *     checkpoint_write.c    writes one, by all processes together; last its manifest
  *     checkpoint_read.c     checks and reads the files of one
  */
 #pragma once

@@ -319,14 +319,12 @@ static ls_status digest_part(const reading *r, const part *p, ls_digest *digest)
     return LS_OK;
 }
 
-/* Adds the parts of a tensor from number `first` on; *end: behind them. */
+/* Adds the parts of a tensor from number `first` on, unless `digest` is NULL; *end: behind them. */
 static ls_status digest_tensor(const reading *r, size_t first, ls_digest *digest, size_t *end)
 {
-    for (*end = first; *end < r->count; ++*end) {
-        if (strcmp(r->parts[*end].tensor, r->parts[first].tensor) != 0)
-            break;
-        LS_TRY(digest_part(r, &r->parts[*end], digest));
-    }
+    const char *name = r->parts[first].tensor;
+    for (*end = first; *end < r->count && strcmp(r->parts[*end].tensor, name) == 0; ++*end)
+        LS_TRY(digest ? digest_part(r, &r->parts[*end], digest) : LS_OK);
     return LS_OK;
 }
 
@@ -362,13 +360,12 @@ static ls_status check_tensors(const reading *r)
     size_t number = 0;
     for (size_t i = 0, end; i < r->count; i = end) {
         const char *name = r->parts[i].tensor;
-        for (end = i; end < r->count && strcmp(r->parts[end].tensor, name) == 0;)
-            end++;
-        if (!is_assigned(r, number++))
-            continue;
+        const bool own = is_assigned(r, number++);
         ls_closing(ls_digest_close) ls_digest *digest = NULL;
-        LS_TRY(ls_digest_open(&digest));
+        LS_TRY(own ? ls_digest_open(&digest) : LS_OK);
         LS_TRY(digest_tensor(r, i, digest, &end));
+        if (!own)
+            continue;
         LS_TRY(check_text(
             r, digest, json_object_get(tensors, name), name,
             "the digest of this tensor's elements differs from the one in the manifest"));

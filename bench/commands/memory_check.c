@@ -7,7 +7,6 @@
 #include "bench/commands/memory_check.h"
 
 #include "bench/case/workplace.h"
-#include "bench/gate/first_samples.h"
 #include "bench/gate/gate.h"
 #include "bench/output/format.h"
 #include "bench/train/world.h"

@@ -1,9 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* The first samples, and comparisons of lifted ones; see first_samples.h. */
-#include "bench/gate/first_samples.h"
+/*
+ * The first samples of the first batch as a separate data set, for comparisons of gradients.
+ *
+ * Devices flush what is below the smallest normal number, 2^-126, and each kernel flushes at other
+ * points: inside a fused sum, or not. For samples so small that products vanish, two correct
+ * kernels make gradients, and signs at a ReLU, that differ by any amount. So a comparison that
+ * exceeds its bound is repeated with such samples *lifted*: multiplied by a power of two. That
+ * shows the same kernels at work where arithmetic can tell. What vanishes for other reasons, such
+ * as the gradient of a loss near 0, is allowed for by the number of products (ls_model_distance).
+ */
+#include "bench/gate/gate.h"
 
 #include "bench/case/workplace.h"
-
 #include "bench/gate/oracle.h"
 #include "bench/train/time_steps.h"
 #include "common/base/grow.h"

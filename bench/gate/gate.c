@@ -4,7 +4,6 @@
 
 #include "bench/case/case_plan.h"
 #include "bench/case/workplace.h"
-#include "bench/gate/first_samples.h"
 #include "bench/gate/oracle.h"
 #include "bench/progress/progress.h"
 #include "bench/train/change.h"

@@ -2,7 +2,6 @@
 /* The gate's verdict; see gate.h. */
 #include "bench/gate/gate.h"
 
-#include "bench/gate/first_samples.h"
 #include "bench/train/world.h"
 #include "common/base/grow.h"
 #include "common/base/numbers.h"

@@ -15,28 +15,23 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { WORDS = LS_NOISE_CORES / 64 };
-
 /* ---- Masks ---------------------------------------------------------------------------------- */
 
-static bool has_core(const ls_noise_mask *mask, int core)
+static cpu_set_t *set_of(const ls_noise_mask *mask)
 {
-    return core >= 0 && core < LS_NOISE_CORES && mask->words[core / 64] >> core % 64 & 1;
+    return (cpu_set_t *)(uintptr_t)mask;
 }
 
-static size_t count_cores(const ls_noise_mask *mask)
+static int count_cores(const ls_noise_mask *mask)
 {
-    size_t count = 0;
-    for (int w = 0; w < WORDS; w++)
-        count += (size_t)__builtin_popcountll(mask->words[w]);
-    return count;
+    return CPU_COUNT_S(sizeof *mask, set_of(mask));
 }
 
 size_t ls_noise_list(const ls_noise_mask *cores, int *out, size_t most)
 {
     size_t count = 0;
     for (int c = 0; c < LS_NOISE_CORES && count < most; c++)
-        if (has_core(cores, c))
+        if (CPU_ISSET_S((size_t)c, sizeof *cores, set_of(cores)))
             out[count++] = c;
     return count;
 }
@@ -45,7 +40,7 @@ size_t ls_noise_list(const ls_noise_mask *cores, int *out, size_t most)
 static void read_mask(pid_t thread, ls_noise_mask *out)
 {
     memset(out, 0, sizeof *out);
-    if (sched_getaffinity(thread, sizeof *out, (cpu_set_t *)out) != 0)
+    if (sched_getaffinity(thread, sizeof *out, set_of(out)) != 0)
         memset(out, 0, sizeof *out);
 }
 
@@ -54,7 +49,7 @@ static void read_mask(pid_t thread, ls_noise_mask *out)
 void ls_noise_take_stat(const char *text, double tick_s, const ls_noise_mask *cores,
                         ls_noise_counters *out)
 {
-    size_t missing = count_cores(cores);
+    int missing = count_cores(cores);
     for (const char *line = text; missing && strncmp(line, "cpu", 3) == 0;) { /* they come first */
         double t[8]; /* user nice system idle iowait irq softirq steal */
         int core;
@@ -64,7 +59,7 @@ void ls_noise_take_stat(const char *text, double tick_s, const ls_noise_mask *co
         if (!isdigit((unsigned char)*from) || /* all together */
             sscanf(from, "%d %lf %lf %lf %lf %lf %lf %lf %lf", &core, &t[0], &t[1], &t[2], &t[3],
                    &t[4], &t[5], &t[6], &t[7]) != 9 ||
-            !has_core(cores, core))
+            !CPU_ISSET_S((size_t)core, sizeof *cores, set_of(cores)))
             continue;
         out->busy_s += (t[0] + t[1] + t[2]) * tick_s;
         out->stolen_s += t[7] * tick_s;
@@ -117,13 +112,11 @@ static bool read_thread(pid_t thread, ls_noise_counters *now, const ls_noise *no
         return false;
     read_mask(thread, &mask);
     for (size_t d = 0; d < noise->count; d++) {
-        bool may = false, bound = true;
-        for (int w = 0; w < WORDS; w++) {
-            may |= (mask.words[w] & noise->devices[d].cores.words[w]) != 0;
-            bound &= !(mask.words[w] & ~noise->devices[d].cores.words[w]);
-        }
+        ls_noise_mask both;
+        CPU_AND_S(sizeof both, set_of(&both), set_of(&mask), set_of(&noise->devices[d].cores));
+        const int may = count_cores(&both);
         now[d].own_s += may ? ran_s : 0;
-        now[d].waited_s += may && bound ? waited_s : 0;
+        now[d].waited_s += may && may == count_cores(&mask) ? waited_s : 0;
     }
     return true;
 }
@@ -187,14 +180,13 @@ static void list_devices(ls_noise *noise, ls_device *const *devices, size_t coun
         ls_noise_device *device = &noise->devices[noise->count];
         device->count = info->core_count;
         for (int c = 0; c < info->core_count; c++)
-            if (info->cores[c] >= 0 && info->cores[c] < LS_NOISE_CORES)
-                device->cores.words[info->cores[c] / 64] |= UINT64_C(1) << info->cores[c] % 64;
+            CPU_SET_S((size_t)info->cores[c], sizeof device->cores, set_of(&device->cores));
         noise->count += info->core_count > 0;
     }
     if (!noise->devices || noise->count)
         return;
     read_mask(0, &noise->devices->cores);
-    noise->devices->count = (int)count_cores(&noise->devices->cores);
+    noise->devices->count = count_cores(&noise->devices->cores);
     noise->count = noise->devices->count > 0;
 }
 

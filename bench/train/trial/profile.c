@@ -224,74 +224,48 @@ static ls_status bring_parts(ls_comm *comm, double mean_ms, const ls_accounts *a
 
 /* ---- Rounds --------------------------------------------------------------------------------- */
 
-/* The rounds of a pipeline's profile. */
-typedef struct rounds {
-    ls_session *session;
-    ls_step_times *times;
-    size_t local, processes, steps; /* devices of a process; steps of a round */
-    uint64_t *ends_ns;              /* [steps + 1] */
-    ls_time_profile *sent;          /* [steps, local] */
-    ls_time_profile *all;           /* [processes, steps, here] */
-    ls_time_profile *kept;          /* behind the last of the steps that count, [processes, here] */
-} rounds;
-
-/* Runs some steps on the devices of all processes, and brings what each went to; none starts if
- * one cannot. */
-static ls_status take_round(rounds *r)
+/* Runs some steps on the devices of all processes, and brings what each went to [processes, steps,
+ * local]; none starts if one cannot. `sent`: room for this process's. */
+static ls_status take_round(ls_session *session, uint64_t steps, ls_step_times *times,
+                            uint64_t *ends_ns, ls_time_profile *sent, ls_time_profile *all)
 {
-    ls_session *session = r->session;
-    LS_TRY(ls_account_begin(session, r->steps));
-    LS_TRY(ls_time_steps(session, r->steps, true, r->times));
-    r->ends_ns[0] = r->times->mark_ns;
-    for (size_t k = 0; k < r->steps; k++)
-        r->ends_ns[k + 1] = r->times->records[k].end_ns;
+    const size_t local = session->device_count;
+    LS_TRY(ls_account_begin(session, steps));
+    LS_TRY(ls_time_steps(session, steps, true, times));
+    ends_ns[0] = times->mark_ns;
+    for (size_t k = 0; k < steps; k++)
+        ends_ns[k + 1] = times->records[k].end_ns;
     const ls_status status =
-        session->run->functions->times(session->run, r->local, r->ends_ns, r->steps, r->sent);
-    return ls_comm_bring(session->job.ranks.comm, status, r->sent,
-                         r->steps * r->local * sizeof *r->sent, r->all);
+        session->run->functions->times(session->run, local, ends_ns, steps, sent);
+    return ls_comm_bring(session->job.ranks.comm, status, sent, steps * local * sizeof *sent, all);
 }
 
-/* The first step of a round has its devices' waking up in it, and counts only if it is alone. */
-static ls_status take_rounds(rounds *r, uint64_t count, ls_bubble *out)
-{
-    const ls_job *job = &r->session->job;
-    const ls_schedule schedule = {(int)(r->processes * r->local), job->division.microbatches,
-                                  ls_schedule_rule_of(&job->options), job->division.chunks};
-    const ls_time_profile *kept = r->kept;
-    for (uint64_t i = 0; i < count; i++) {
-        LS_TRY(take_round(r));
-        for (size_t k = r->steps > 1; k < r->steps; k++) {
-            /* Keeps a step of the latest round. */
-            for (size_t p = 0; p < r->processes; p++, r->kept += r->local)
-                memcpy(r->kept, r->all + (p * r->steps + k) * r->local, r->local * sizeof *r->kept);
-        }
-    }
-    const size_t steps = (size_t)(r->kept - kept) / (r->processes * r->local);
-    return ls_world_agree(job->ranks.comm, ls_bubble_median(&schedule, kept, steps, out));
-}
-
+/* The rounds of a pipeline's profile. The first step of a round has its devices' waking up in it,
+ * and counts only if it is alone. */
 static ls_status profile_rounds(ls_session *session, uint64_t count, uint64_t steps,
                                 ls_step_times *times, ls_bubble *out)
 {
-    const ls_comm *comm = session->job.ranks.comm;
+    const ls_job *job = &session->job;
+    const size_t local = session->device_count,
+                 processes = job->ranks.comm ? (size_t)job->ranks.comm->size : 1;
+    const size_t each = steps * local;
+    const ls_schedule schedule = {(int)(processes * local), job->division.microbatches,
+                                  ls_schedule_rule_of(&job->options), job->division.chunks};
     ls_auto uint64_t *ends_ns = NULL;
     ls_auto ls_time_profile *sent = NULL;
-    rounds r = {.session = session,
-                .times = times,
-                .local = session->device_count,
-                .processes = comm ? (size_t)comm->size : 1,
-                .steps = steps};
-    const size_t each = steps * r.local;
     ls_status status = ls_allocate("profile", &ends_ns, steps + 1, sizeof *ends_ns);
     if (!status)
-        status =
-            ls_allocate("profile", &sent, each + (count + 1) * r.processes * each, sizeof *sent);
-    LS_TRY(ls_world_agree(session->job.ranks.comm, status));
-    r.ends_ns = ends_ns;
-    r.sent = sent;
-    r.all = sent + each;
-    r.kept = r.all + r.processes * each;
-    return take_rounds(&r, count, out);
+        status = ls_allocate("profile", &sent, each + (count + 1) * processes * each, sizeof *sent);
+    LS_TRY(ls_world_agree(job->ranks.comm, status));
+    ls_time_profile *all = sent + each, *kept = all + processes * each, *end = kept;
+    for (uint64_t i = 0; i < count; i++) {
+        LS_TRY(take_round(session, steps, times, ends_ns, sent, all));
+        for (size_t k = steps > 1; k < steps; k++)
+            for (size_t p = 0; p < processes; p++, end += local)
+                memcpy(end, all + (p * steps + k) * local, local * sizeof *end);
+    }
+    const size_t steps_kept = (size_t)(end - kept) / (processes * local);
+    return ls_world_agree(job->ranks.comm, ls_bubble_median(&schedule, kept, steps_kept, out));
 }
 
 static uint64_t least(uint64_t a, uint64_t b)

@@ -149,16 +149,6 @@ static void spend(ls_progress *p)
     p->counted_ns = now_ns;
 }
 
-/* Locks, if something is shown, and the case is known. */
-static bool begin(ls_progress *p, size_t index)
-{
-    if (!p || index >= p->work.count)
-        return false;
-    pthread_mutex_lock(&p->lock);
-    spend(p);
-    return true;
-}
-
 static void *keep_alive(void *context)
 {
     ls_progress *p = context;
@@ -230,8 +220,10 @@ void ls_progress_cases(ls_progress *progress, size_t count)
 void ls_progress_expect(ls_progress *progress, size_t index, const char *title,
                         const double seconds[LS_PHASES], bool measured)
 {
-    if (!begin(progress, index))
+    if (!progress || index >= progress->work.count)
         return;
+    pthread_mutex_lock(&progress->lock);
+    spend(progress);
     ls_work_expect(&progress->work, index, seconds, measured);
     ls_escape_copy(progress->titles[index], TITLE_SIZE, title, LS_ESCAPE_LINE);
     pthread_mutex_unlock(&progress->lock);
@@ -245,8 +237,10 @@ void ls_progress_log_every(ls_progress *progress, uint64_t ns)
 
 void ls_progress_enter(ls_progress *progress, size_t index, ls_phase phase)
 {
-    if (!begin(progress, index))
+    if (!progress || index >= progress->work.count)
         return;
+    pthread_mutex_lock(&progress->lock);
+    spend(progress);
     ls_work_enter(&progress->work, index, phase);
     progress->samples_per_s = progress->loss = NAN;
     show_soon(progress, progress->work.count > 1);
@@ -255,8 +249,10 @@ void ls_progress_enter(ls_progress *progress, size_t index, ls_phase phase)
 
 void ls_progress_update(ls_progress *progress, double share, double samples_per_s, double loss)
 {
-    if (!begin(progress, progress ? progress->work.now : 0))
+    if (!progress || progress->work.now >= progress->work.count)
         return;
+    pthread_mutex_lock(&progress->lock);
+    spend(progress);
     ls_work_share(&progress->work, share);
     progress->samples_per_s = samples_per_s;
     progress->loss = loss;
@@ -266,8 +262,10 @@ void ls_progress_update(ls_progress *progress, double share, double samples_per_
 
 void ls_progress_end(ls_progress *progress, size_t index)
 {
-    if (!begin(progress, index))
+    if (!progress || index >= progress->work.count)
         return;
+    pthread_mutex_lock(&progress->lock);
+    spend(progress);
     ls_work_end(&progress->work, index);
     pthread_mutex_unlock(&progress->lock);
 }

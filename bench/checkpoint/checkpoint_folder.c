@@ -41,41 +41,22 @@ static bool is_complete(const char *folder, uint64_t step)
     return path && stat(path, &is) == 0;
 }
 
-typedef struct steps {
-    uint64_t *items; /* [count] ascending */
-    size_t count;
-} steps;
-
-static void free_steps(steps *all)
-{
-    free(all->items);
-}
-
-static int compare_steps(const void *a, const void *b)
-{
-    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x > y) - (x < y);
-}
-
-/* Steps with a checkpoint, or with only a part of one. */
-static ls_status list_steps(const char *folder, bool complete, steps *out)
+/* The last step before *at that has a checkpoint, or only a part of one; false if there is none. */
+static bool last_step(const char *folder, bool complete, uint64_t *at)
 {
     DIR *directory = opendir(folder);
-    ls_status status = LS_OK;
-    *out = (steps){0};
-    for (struct dirent *entry; directory && !status && (entry = readdir(directory));) {
-        uint64_t step;
-        if (!is_step(entry->d_name, &step) || is_complete(folder, step) != complete)
-            continue;
-        status = ls_grow(ls_checkpoint_what, &out->items, out->count, sizeof *out->items);
-        if (!status)
-            out->items[out->count++] = step;
-    }
+    bool any = false;
+    uint64_t step, last = 0;
+    for (struct dirent *entry; directory && (entry = readdir(directory));)
+        if (is_step(entry->d_name, &step) && step < *at && step >= last &&
+            is_complete(folder, step) == complete) {
+            last = step;
+            any = true;
+        }
     if (directory)
         closedir(directory);
-    if (out->count)
-        qsort(out->items, out->count, sizeof *out->items, compare_steps);
-    return status;
+    *at = last;
+    return any;
 }
 
 ls_status ls_check_share_find(const char *path, int host, ls_comm *comm, ls_status own_status,
@@ -107,16 +88,14 @@ ls_status ls_checkpoint_find(const char *path, char **out)
 {
     struct stat is;
     ls_auto char *own = NULL;
-    ls_closing(free_steps) steps found = {0};
+    uint64_t step = UINT64_MAX;
     *out = NULL;
     if (asprintf(&own, "%s/%s", path, LS_MANIFEST) < 0)
         return ls_fail_memory(ls_checkpoint_what, strlen(path));
     const bool itself = stat(own, &is) == 0;
-    if (!itself)
-        LS_TRY(list_steps(path, true, &found));
-    if (!itself && !found.count)
+    if (!itself && !last_step(path, true, &step))
         return LS_OK;
-    *out = itself ? strdup(path) : ls_checkpoint_path(path, found.items[found.count - 1], NULL);
+    *out = itself ? strdup(path) : ls_checkpoint_path(path, step, NULL);
     return *out ? LS_OK : ls_fail_memory(ls_checkpoint_what, strlen(path));
 }
 
@@ -150,21 +129,15 @@ void ls_checkpoint_remove(const char *folder, uint64_t step)
 
 void ls_checkpoints_clean(const char *folder)
 {
-    ls_closing(free_steps) steps left = {0};
-    ls_status_free(list_steps(folder, false, &left));
-    for (size_t i = 0; i < left.count; i++)
-        ls_checkpoint_remove(folder, left.items[i]);
+    for (uint64_t step = UINT64_MAX; last_step(folder, false, &step);)
+        ls_checkpoint_remove(folder, step);
 }
 
 void ls_checkpoints_keep(const char *folder, uint64_t step, int64_t keep)
 {
-    ls_closing(free_steps) steps found = {0};
-    ls_status_free(list_steps(folder, true, &found));
-    size_t older = 0;
-    while (older < found.count && found.items[older] < step)
-        older++;
-    for (size_t i = 0; i + (size_t)keep <= older; i++)
-        ls_checkpoint_remove(folder, found.items[i]);
+    while (last_step(folder, true, &step))
+        if (--keep < 1)
+            ls_checkpoint_remove(folder, step);
 }
 
 bool ls_folder_flush(const char *path)

@@ -299,43 +299,6 @@ bool ls_session_has_full(const ls_session *session)
     return session->step - session->since > tails;
 }
 
-/* So few replays that any queue has room for them: the host's time then includes no waiting. */
-enum { TIMED_PUTS = 64 };
-
-void ls_session_announce(ls_session *session, uint64_t count)
-{
-    ls_processes_step(session->job.ranks.processes, session->step, count,
-                      (!ls_job_tail(&session->job) || count == 1) && !session->job.ps.backups);
-    session->latest_first = session->step;
-    session->latest_count = count;
-    ls_watch_begin(session->watch, session->step);
-}
-
-ls_status ls_session_enqueue(ls_session *session, uint64_t count, double *host_ns)
-{
-    const uint64_t begin = session->step, end = begin + count;
-    while (session->step < end) {
-        bool tail = ls_job_is_tail(&session->job, session->step);
-        uint64_t run = 1;
-        if (!tail && ls_job_tail(&session->job)) {
-            uint64_t per_epoch = ls_job_steps_per_epoch(&session->job);
-            uint64_t until_tail = per_epoch - 1 - session->step % per_epoch;
-            run = until_tail < end - session->step ? until_tail : end - session->step;
-        } else if (!tail) {
-            run = end - session->step;
-        }
-        const bool timed = session->step == begin;
-        if (timed && run > TIMED_PUTS)
-            run = TIMED_PUTS;
-        const uint64_t begin_ns = ls_clock_ns();
-        LS_TRY(session->run->functions->step(session->run, tail ? LS_TAIL : LS_FULL, run));
-        if (timed)
-            *host_ns = (double)(ls_clock_ns() - begin_ns) / (double)run;
-        session->step += run;
-    }
-    return LS_OK;
-}
-
 ls_status ls_session_records(ls_session *session, uint64_t count, ls_step_record *out,
                              uint64_t *mark_ns)
 {

@@ -39,7 +39,7 @@ typedef struct ls_session {
     bool heeds;                          /**< signals (ls_session_heed) */
     uint64_t step;                       /**< steps done */
     uint64_t since;                      /**< the first of them that the run's counters have */
-    uint64_t latest_first, latest_count; /**< the latest steps (ls_session_announce) */
+    uint64_t latest_first, latest_count; /**< the latest steps (ls_time_steps) */
     uint64_t setup_ns;                   /**< time that opening took */
     bool moved;                          /**< before it was last opened again (ls_session_moved) */
 } ls_session;
@@ -198,15 +198,6 @@ ls_status ls_session_save(ls_session *session, const char *path);
  * signal stops it within a second or, with several processes, a batch. */
 ls_status ls_session_evaluate(ls_session *session, uint64_t samples, bool outputs,
                               ls_evaluation *out);
-
-/* Parts of ls_time_steps (time_steps.h), which trains. */
-
-/** Tells other processes and the watch which `count` steps come next. */
-void ls_session_announce(ls_session *session, uint64_t count);
-
-/** Enqueues `count` steps. *host_ns: the host's time to enqueue one, of the first ones. Other
- * processes are not told of a failure. */
-ls_status ls_session_enqueue(ls_session *session, uint64_t count, double *host_ns);
 
 /** Which kernel each operation of a step got: {operation: kernel, ...}, owned by the caller
  * (step_kernels.c). */

@@ -3,6 +3,7 @@
 #include "bench/train/time_steps.h"
 
 #include "bench/train/world.h"
+#include "common/base/clock.h"
 #include "common/base/grow.h"
 
 #include <stdlib.h>
@@ -21,6 +22,45 @@ void ls_step_times_close(ls_step_times *times)
     *times = (ls_step_times){0};
 }
 
+/* So few replays that any queue has room for them: the host's time then includes no waiting. */
+enum { TIMED_PUTS = 64 };
+
+/* Tells other processes and the watch which steps come next. */
+static void announce(ls_session *session, uint64_t count)
+{
+    ls_processes_step(session->job.ranks.processes, session->step, count,
+                      (!ls_job_tail(&session->job) || count == 1) && !session->job.ps.backups);
+    session->latest_first = session->step;
+    session->latest_count = count;
+    ls_watch_begin(session->watch, session->step);
+}
+
+/* *host_ns: the host's time to enqueue a step, of the first ones. */
+static ls_status enqueue(ls_session *session, uint64_t count, double *host_ns)
+{
+    const uint64_t begin = session->step, end = begin + count;
+    while (session->step < end) {
+        bool tail = ls_job_is_tail(&session->job, session->step);
+        uint64_t run = 1;
+        if (!tail && ls_job_tail(&session->job)) {
+            uint64_t per_epoch = ls_job_steps_per_epoch(&session->job);
+            uint64_t until_tail = per_epoch - 1 - session->step % per_epoch;
+            run = until_tail < end - session->step ? until_tail : end - session->step;
+        } else if (!tail) {
+            run = end - session->step;
+        }
+        const bool timed = session->step == begin;
+        if (timed && run > TIMED_PUTS)
+            run = TIMED_PUTS;
+        const uint64_t begin_ns = ls_clock_ns();
+        LS_TRY(session->run->functions->step(session->run, tail ? LS_TAIL : LS_FULL, run));
+        if (timed)
+            *host_ns = (double)(ls_clock_ns() - begin_ns) / (double)run;
+        session->step += run;
+    }
+    return LS_OK;
+}
+
 ls_status ls_time_steps(ls_session *session, uint64_t count, bool profiled, ls_step_times *out)
 {
     ls_run *run = session->run;
@@ -28,10 +68,10 @@ ls_status ls_time_steps(ls_session *session, uint64_t count, bool profiled, ls_s
     double host_ns = 0;
     if (out && out->memory)
         out->before = ls_memory_in_use_by(session);
-    ls_session_announce(session, count);
+    announce(session, count);
     ls_status status = run->functions->mark(run); /* the device reads its clock */
     if (!status)                                  /* and again in each step's last task */
-        status = ls_session_enqueue(session, count, &host_ns);
+        status = enqueue(session, count, &host_ns);
     if (!status) /* the host sleeps */
         status = run->functions->sync(run);
     if (out && out->memory)

@@ -144,7 +144,7 @@ ls_status ls_gate_compare_state(ls_comparison *c, ls_gate *gate);
 ls_status ls_gate_switch_members(ls_comparison *c, ls_gate *gate);
 
 /** Compares the steps before and after each change of members that is due behind the first `steps`,
- * from the initial values (gate_changes.c). */
+ * from the initial values. */
 ls_status ls_gate_check_changes(ls_comparison *c, uint64_t steps, ls_gate *gate);
 
 /** Enqueues the session's steps up to `steps`, at most `most` by one call, so that an interrupt is

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What the gate checks besides the results of steps; see gate.h. */
+/* The gate's verdict, and what it checks besides the results of steps; see gate.h. */
 #include "bench/gate/gate.h"
+
+#include "bench/case/elastic.h"
 #include "bench/progress/progress.h"
 #include "bench/train/change.h"
 #include "bench/train/interrupt.h"
@@ -8,11 +10,115 @@
 #include "bench/train/world.h"
 #include "common/base/bf16_inline.h"
 #include "common/base/clock.h"
+#include "common/base/digest.h"
 #include "common/base/grow.h"
 #include "common/base/numbers.h"
 #include "impl/step/run/run.h"
 
+#include <float.h>
 #include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+ls_status ls_gate_keep(const ls_workplace *workplace, ls_session *candidate, ls_gate *gate)
+{
+    const size_t elements = candidate->job.model->graph->variables.elements;
+    ls_status status = LS_OK;
+    if (!workplace->request->verify || !workplace->request->save)
+        return LS_OK;
+    if (ls_session_leads(candidate))
+        status = ls_allocate("gate", &gate->parameters, elements + 1, sizeof *gate->parameters);
+    LS_TRY(ls_world_agree(candidate->job.ranks.comm, status));
+    return ls_session_gather(candidate, LS_VALUES, gate->parameters);
+}
+
+void ls_gate_wrong(ls_gate *gate, const char *why, ...)
+{
+    va_list arguments;
+    va_start(arguments, why);
+    vsnprintf(gate->oracle, sizeof gate->oracle, why, arguments);
+    va_end(arguments);
+    gate->pass = false;
+}
+
+const char *ls_gate_judge_name(bool oracle)
+{
+    return oracle ? "a replay of the same sums on one device" : "training on one device";
+}
+
+const char *ls_gate_difference(double rel, double bound, char text[LS_GATE_BY])
+{
+    if (isfinite(rel))
+        snprintf(text, LS_GATE_BY, "by %.3g relative, bound %.3g", rel, bound);
+    else
+        snprintf(text, LS_GATE_BY, "so much that only one of the two is finite");
+    return text;
+}
+
+void ls_gate_library(uint64_t step, double rel, const char *differs, ls_gate *gate)
+{
+    static const double bound = 1e-5; /* rounding, far less than the loss of one slice */
+    char by[LS_GATE_BY];
+    if (rel > gate->library_rel || isnan(gate->library_rel))
+        gate->library_rel = rel;
+    if (gate->pass && !(rel <= bound))
+        ls_gate_wrong(gate, "step %llu: %s %s", (unsigned long long)step, differs,
+                      ls_gate_difference(rel, bound, by));
+}
+
+void ls_gate_whole_loss(const ls_plan_of_case *plan, uint64_t step, double loss, double whole,
+                        ls_gate *gate)
+{
+    const double products = ls_gate_products(plan, plan->job.batch);
+    const double distance = ls_value_distance(loss, whole);
+    /* pieces with batch statistics are rounded apart: half a unit of bfloat16 */
+    const double bound =
+        plan->job.kernels.precision == LS_PRECISION_BF16 ? 0x1p-8 : ls_gate_loss_bound;
+    if (distance > 0 && !(distance <= bound * fabs(whole) + (double)FLT_MIN * products))
+        ls_gate_wrong(gate,
+                      "step %llu: the loss is %.9g, but %.9g when the whole batch is computed in "
+                      "one pass; the relative difference may be at most %.3g",
+                      (unsigned long long)step, ls_unsigned_nan(loss), ls_unsigned_nan(whole),
+                      bound);
+}
+
+ls_status ls_gate_agree(ls_comm *comm, ls_gate *gate)
+{
+    ls_status failed = gate->pass ? LS_OK : ls_fail(LS_CODE_CHECK, NULL, NULL, "%s", gate->oracle);
+    ls_status status = ls_world_agree(comm, failed);
+    if (ls_status_code(status) != LS_CODE_CHECK)
+        return status;
+    ls_gate_wrong(gate, "%s", ls_status_text(status));
+    ls_status_free(status);
+    return LS_OK;
+}
+
+ls_status ls_gate_traffic(const ls_run *run, ls_gate *gate)
+{
+    ls_traffic sent, formula;
+    if (ls_job_tail(run->job) && ls_job_steps_per_epoch(run->job) == 1)
+        return LS_OK;
+    LS_TRY(run->functions->traffic(run, &sent, &formula));
+    if (sent.bytes_sent == formula.bytes_sent && sent.messages_sent == formula.messages_sent)
+        return LS_OK;
+    ls_gate_wrong(gate,
+                  "traffic: a step sent %llu bytes in %llu messages, but the strategy's formula "
+                  "says %llu bytes in %llu messages",
+                  (unsigned long long)sent.bytes_sent, (unsigned long long)sent.messages_sent,
+                  (unsigned long long)formula.bytes_sent,
+                  (unsigned long long)formula.messages_sent);
+    return LS_OK;
+}
+
+void ls_gate_close(ls_gate *gate)
+{
+    json_decref(gate->kernels);
+    free(gate->parameters);
+    *gate = (ls_gate){0};
+}
+
+/* ---- Steps and evaluation -------------------------------------------------------------------- */
 
 ls_status ls_gate_put(const ls_workplace *workplace, ls_session *session, uint64_t steps,
                       uint64_t most, double done, ls_gate *gate)
@@ -214,4 +320,80 @@ ls_status ls_gate_copies(ls_session *candidate, uint64_t step, ls_gate *gate)
                           ls_allocate("gate", &other, LS_STATE_BLOCK, sizeof *other)));
     looking l = {.candidate = candidate, .step = step, .gate = gate, .other = other};
     return ls_session_each(candidate, LS_VALUES, false, look, &l);
+}
+
+/* ---- Changes of members that the first steps do not reach ---------------------------------------
+ */
+
+/* The step before each change and the one after it, from the initial values, and the state that
+ * they leave. Replicas that leave, join or die at step 500 are so compared without 500 steps. An
+ * oracle takes its slices from the same plan as the candidate, so the loss behind a change is also
+ * compared with `single`'s. Left out: sums of a library, which have no order that a judge knows. */
+
+/* Hashes of the arrays that the candidate has. */
+static ls_status hash_state(ls_comparison *c, uint64_t hashes[LS_ARRAYS])
+{
+    for (int a = 0; a < LS_ARRAYS; a++) {
+        hashes[a] = 0;
+        if (!ls_state_name(c->run[LS_CANDIDATE].run->job, (ls_values)a))
+            continue;
+        LS_TRY(ls_session_gather(&c->run[LS_CANDIDATE], (ls_values)a, c->at_once));
+        hashes[a] = ls_hash64(c->at_once, c->variables->elements * sizeof *c->at_once);
+    }
+    return LS_OK;
+}
+
+/* A change must not alter the state's values; an oracle changes its state, too. */
+static ls_status change_members(ls_comparison *c, ls_gate *gate)
+{
+    const ls_session *candidate = &c->run[LS_CANDIDATE];
+    uint64_t before[LS_ARRAYS], behind[LS_ARRAYS];
+    LS_TRY(hash_state(c, before));
+    LS_TRY(ls_gate_switch_members(c, gate));
+    LS_TRY(hash_state(c, behind));
+    for (int a = 0; a < LS_ARRAYS && gate->pass; a++)
+        if (before[a] != behind[a])
+            ls_gate_wrong(gate,
+                          "step %llu: before this step, moving the training state to other devices "
+                          "changed the values of %s",
+                          (unsigned long long)candidate->step,
+                          ls_state_name(candidate->run->job, (ls_values)a));
+    return LS_OK;
+}
+
+/* Next to an oracle, `single` computes the loss behind the change in one piece, with the parameters
+ * that the candidate has then. */
+static ls_status compare_change(ls_comparison *c, const ls_elastic_phase *phase, ls_gate *gate)
+{
+    const bool whole = c->run[LS_ORACLE].run && !ls_sync_bn_is_own(&phase->next->plan);
+    const uint64_t step = phase->next->first;
+    double *loss = c->loss;
+    for (int side = LS_CANDIDATE; side <= LS_ORACLE; side++)
+        if (c->run[side].run && c->run[side].plan->phase != phase)
+            LS_TRY(ls_session_renew(c->workplace, &phase->plan, &c->run[side]));
+    LS_TRY(ls_gate_compare_at(c, step - 1, gate));
+    LS_TRY(change_members(c, gate));
+    if (whole) {
+        const ls_state_source held = ls_state_held(c->own[LS_CANDIDATE]);
+        LS_TRY(ls_session_begin_at(&c->run[LS_SINGLE], step, &held));
+        LS_TRY(ls_session_one_step(&c->run[LS_SINGLE], c->own[LS_SINGLE], &loss[LS_SINGLE]));
+    }
+    LS_TRY(ls_gate_compare_step(c, step, gate));
+    if (gate->pass && whole)
+        ls_gate_whole_loss(c->plan, step, loss[LS_CANDIDATE], loss[LS_SINGLE], gate);
+    LS_TRY(ls_gate_owners(&c->run[LS_CANDIDATE], gate));
+    return ls_gate_compare_state(c, gate);
+}
+
+ls_status ls_gate_check_changes(ls_comparison *c, uint64_t steps, ls_gate *gate)
+{
+    c->changes = true;
+    for (const ls_elastic_phase *p = c->plan->phases; p && p->next && gate->pass; p = p->next) {
+        gate->interrupted = ls_interrupted();
+        if (gate->interrupted)
+            return LS_OK;
+        if (p->next->first >= c->plan->job.start + steps)
+            LS_TRY(compare_change(c, p, gate));
+    }
+    return LS_OK;
 }

@@ -236,33 +236,24 @@ static void mean_row(const ls_replayed *all, size_t first, size_t count, float *
     send_row(all->job->exchange.wire, mean + first, count);
 }
 
-/* The mean of what is due, as a wire of fewer bits carries it. */
-static void wired_mean(const ls_replayed *all, float *mean)
-{
-    const ls_variables *variables = &all->job->model->graph->variables;
-    for (size_t v = 0; v < variables->count; v++) {
-        const ls_variable *one = &variables->items[v];
-        for (size_t at = 0; at < one->count; at += ROW)
-            if (one->offset >= all->due.first && one->offset < all->due.first + all->due.count)
-                mean_row(all, one->offset + at, one->count - at < ROW ? one->count - at : ROW,
-                         mean);
-    }
-}
-
 /* ---- The step -------------------------------------------------------------------------------- */
 
 static const float *mean_of(const ls_replayed *all)
 {
     const oracle *me = (const oracle *)((const char *)all - offsetof(oracle, replays));
-    const size_t end = all->due.first + all->due.count;
-    if (all->job->exchange.wire) {
-        wired_mean(all, me->sums[0]);
-        return me->sums[0];
+    const ls_variables *variables = &all->job->model->graph->variables;
+    const size_t first = all->due.first, end = first + all->due.count;
+    float *mean = me->sums[0];
+    if (!all->job->exchange.wire)
+        sum(me);
+    for (size_t i = first; i < end && !all->job->exchange.wire; i++)
+        mean[i] = mean[i] / (float)me->replicas;
+    for (size_t v = 0; v < variables->count && all->job->exchange.wire; v++) {
+        const ls_variable *one = &variables->items[v];
+        for (size_t at = 0; at < one->count && one->offset >= first && one->offset < end; at += ROW)
+            mean_row(all, one->offset + at, one->count - at < ROW ? one->count - at : ROW, mean);
     }
-    sum(me);
-    for (size_t i = all->due.first; i < end; i++)
-        me->sums[0][i] = me->sums[0][i] / (float)me->replicas;
-    return me->sums[0];
+    return mean;
 }
 
 /* On a thread of the device: what the strategy's own exchange does. */

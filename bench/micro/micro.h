@@ -97,11 +97,6 @@ ls_status ls_micro_products(ls_micro *m, int node, double sum_ns[2]);
 /** Times a copy of `bytes` bytes within the device's memory. */
 ls_status ls_micro_time_copy(ls_micro *m, size_t bytes, ls_statistics *ns);
 
-/** Times and prints the passes of the model's layers: all, or (`products_only`) the passes that
- * consist of products. *floor_ns: the sum over the latter of the smaller of the pass's and its
- * products' time. */
-ls_status ls_micro_passes(ls_micro *m, bool products_only, double *floor_ns);
-
 /** Times one pass of the optimizer over `count` parameters. */
 ls_status ls_micro_time_optimizer(ls_micro *m, size_t count, ls_micro_figure *figure);
 

@@ -89,16 +89,6 @@ static ls_status time_device_copy(const copies *c, ls_statistics *ns)
     return ls_bench_time(&m->bench, &op, 1, LS_MICRO_ROUNDS, ns);
 }
 
-static ls_status measure_device_copy(const copies *c, const char *shape)
-{
-    ls_micro_figure figure = figure_of(c, shape);
-    if (!c->other)
-        figure.moved_bytes *= 2;
-    LS_TRY(time_device_copy(c, &figure.ns));
-    LS_TRY(check_arrived(c, &figure));
-    return ls_micro_row(c->m, &figure);
-}
-
 /* Times successive calls; `in`: to the device. */
 static ls_status measure_host_copy(const copies *c, bool in)
 {
@@ -163,7 +153,12 @@ static ls_status measure_copies(ls_micro *m, ls_device *other, size_t bytes)
     if (other)
         snprintf(shape, sizeof shape, "from %s", ls_device_describe(other)->text);
     LS_TRY(take_buffers(&c));
-    LS_TRY(measure_device_copy(&c, shape));
+    ls_micro_figure figure = figure_of(&c, shape);
+    if (!other)
+        figure.moved_bytes *= 2;
+    LS_TRY(time_device_copy(&c, &figure.ns));
+    LS_TRY(check_arrived(&c, &figure));
+    LS_TRY(ls_micro_row(m, &figure));
     for (int in = 1; in >= 0 && !other; in--)
         LS_TRY(measure_host_copy(&c, in));
     return LS_OK;

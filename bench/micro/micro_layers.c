@@ -7,12 +7,20 @@
  * are first compared with the reference table (micro_judge.c), then timed. Some backward passes
  * overwrite results of forward; they are repeated nevertheless, since no loop's time depends on the
  * values, and denormals are flushed.
+ *
+ * `lockstep micro floor`: a lower bound of a training step with this program's kernels: its layers
+ * with products (per pass the faster of its products and the layer's own operations), its optimizer
+ * pass and the gathering of its batch, each timed alone, then summed. Pools, normalisation, loss
+ * and the harness are not included. Fusing and cheap replays must keep the ratio of `lockstep
+ * run`'s step to this sum near 1.
  */
 #include "bench/micro/micro.h"
 
 #include "common/base/escape.h"
 #include "common/base/grow.h"
+#include "common/data/data.h"
 #include "common/nn/net_nodes.h"
+#include "impl/replica/replica.h"
 
 #include <stdio.h>
 
@@ -103,7 +111,10 @@ static void close_judge(layers *l)
     ls_micro_judge_close(&l->judge);
 }
 
-ls_status ls_micro_passes(ls_micro *m, bool products_only, double *floor_ns)
+/* Times and prints the passes of the model's layers: all, or (`products_only`) the passes that
+ * consist of products. *floor_ns: the sum over the latter of the smaller of the pass's and its
+ * products' time. */
+static ls_status time_passes(ls_micro *m, bool products_only, double *floor_ns)
 {
     ls_closing(close_judge) layers l = {.m = m, .products_only = products_only};
     LS_TRY(ls_micro_judge_open(m, &l.judge));
@@ -121,5 +132,68 @@ ls_status ls_micro_passes(ls_micro *m, bool products_only, double *floor_ns)
 ls_status ls_micro_layers(ls_micro *m)
 {
     double floor_ns;
-    return ls_micro_passes(m, false, &floor_ns);
+    return time_passes(m, false, &floor_ns);
+}
+
+/* ---- A step as the sum of its parts ---------------------------------------------------------- */
+
+/* Times indices, inputs and targets of a batch, as a step gathers them; advances the position. */
+static ls_status time_gather(ls_micro *m, ls_data *data, ls_micro_figure *figure)
+{
+    const ls_job job = {.model = m->model,
+                        .data = data,
+                        .devices = &m->device,
+                        .device_count = 1,
+                        .batch = m->batch,
+                        .seed = 1,
+                        .sampling.shuffle = true,
+                        .faults.flip_replica = -1,
+                        .update.optimizer = m->optimizer,
+                        .records = 1};
+    ls_replica *replica;
+    ls_net *net = NULL;
+    const ls_replica like = {
+        .job = &job, .device = m->device, .updates = true, .data.rows = m->batch, .loss.sums = 1};
+    LS_TRY(ls_replica_open(&like, &replica));
+    const ls_net_options options = {.graph = m->model->graph,
+                                    .kernels = replica->kernels,
+                                    .rows = m->batch,
+                                    .divisor = (uint64_t)m->batch,
+                                    .parameters = replica->parameters};
+    ls_op_list ops = {0};
+    ls_status status = ls_net_open(&options, &net);
+    if (!status)
+        status = ls_replica_feed(replica, net, &(ls_replica_part){0}, &ops);
+    if (!status)
+        status = ls_replica_finish(replica, m->batch, &ops);
+    if (!status)
+        status = ls_bench_time(&m->bench, ops.items, ops.count, LS_MICRO_ROUNDS, &figure->ns);
+    ls_op_list_clear(&ops);
+    ls_net_close(net);
+    ls_replica_close(replica);
+    return status;
+}
+
+ls_status ls_micro_floor(ls_micro *m)
+{
+    ls_micro_figure figure, sum = {.op = "floor", .shape = m->model->name};
+    ls_data *data;
+    LS_TRY(
+        ls_data_open(m->data ? m->data : m->model->family->default_data, &m->model->need, &data));
+    ls_status status = time_passes(m, true, &sum.ns.median);
+    if (!status)
+        status = ls_micro_time_optimizer(m, m->model->graph->variables.elements, &figure);
+    if (!status) {
+        sum.ns.median += figure.ns.median;
+        status = ls_micro_row(m, &figure);
+        figure = (ls_micro_figure){.op = "gather", .count = (size_t)m->batch};
+    }
+    if (!status)
+        status = time_gather(m, data, &figure);
+    if (!status) {
+        sum.ns.median += figure.ns.median;
+        status = ls_micro_row(m, &figure);
+    }
+    ls_data_close(data);
+    return status ? status : ls_micro_row(m, &sum);
 }

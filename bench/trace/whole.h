@@ -74,9 +74,8 @@ typedef struct ls_whole_trace {
 ls_status ls_whole_trace_take(ls_session *session, uint64_t steps, ls_whole_trace *out);
 void ls_whole_trace_close(ls_whole_trace *whole);
 
-/** Parts of ls_whole_trace_take (window.c, flows.c, path.c). `synchronous`: steps end on all lanes.
+/** Parts of ls_whole_trace_take (flows.c, path.c). `synchronous`: steps end on all lanes.
  */
-ls_status ls_whole_trace_window(ls_whole_trace *whole, bool synchronous);
 ls_status ls_whole_trace_flows(ls_whole_trace *whole, bool synchronous);
 ls_status ls_whole_trace_path(ls_whole_trace *whole);
 

@@ -114,8 +114,7 @@ typedef struct ls_comparison {
     bool changes;             /**< the steps compared are those around a change of members */
     float *given;             /**< [elements] the candidate's reduced gradient */
     ls_session run[LS_SIDES]; /**< zero-filled if not open, as judges in other processes */
-    /* Where judges are, or replicas update alone; elsewhere NULL, but `at_once` if a library sums:
-     */
+    /* NULL without a judge, unless replicas update alone; `at_once`, if a library sums: */
     float *own[LS_SIDES];          /**< [elements] parameters of each; of replica 0 if alone */
     const float *values[LS_SIDES]; /**< [elements] parameters that each has reached */
     float *other;                  /**< [elements] for values of a replica, or of a state's array */
@@ -164,7 +163,7 @@ ls_status ls_gate_rate(const ls_session *candidate, uint64_t step, ls_gate *gate
  * ranks call it. */
 ls_status ls_gate_owners(const ls_session *candidate, ls_gate *gate);
 
-/* Of a strategy whose replicas update alone (gate_alone.c). All ranks call the functions. */
+/* Replicas that update alone (gate_alone.c). All ranks call the functions. */
 
 /** Whether all replicas are on devices of one kind: others do not have the same bits. */
 ls_status ls_gate_are_alike(const ls_plan_of_case *plan, bool *out);

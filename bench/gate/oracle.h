@@ -5,8 +5,8 @@
  * So a strategy that sums in that order gives the same bits, and one that loses a slice, a wait or
  * a scale does not.
  *
- * Of a strategy whose replicas update alone (ls_strategy_alone) each replica has a separate state:
- * parameters, optimizer state, averages, position. A step is each replica's slice and update by
+ * Where replicas update alone (ls_strategy_alone), each has a separate state: parameters, optimizer
+ * state, averages, position. A step is each replica's slice and update by
  * itself; then, in each step or the last one of a period (ls_job_update.period), all parameters
  * become their mean, summed in the strategy's order; or a replica's parameters become the mean of
  * itself and its peers (ls_strategy_average.peers), in the order of their numbers. Or what they

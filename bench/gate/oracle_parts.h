@@ -17,26 +17,25 @@ typedef struct ls_oracle {
     int count;    /* n: number of parts */
     int replicas; /* of count / replicas parts each */
     ls_replica *replica;
-    ls_oracle_places *places;      /* parts of the positions: part d places + j belongs to place
-                                      j, whose first replica is `replica`; NULL if positions are
-                                      not divided */
-    int computed;                  /* the replica whose places have computed last; -1 if none */
-    ls_graph_part split;           /* the model with layers in slices; graph NULL if none is */
-    ls_slice **slices[LS_BATCHES]; /* [n]; the largest one owns the memory. If replicas sum their
-                                    * batch statistics: one slice of n pieces, the others NULL */
+    /* Part d places + j belongs to place j: */
+    ls_oracle_places *places; /* NULL if positions are not divided */
+    int computed;             /* the replica whose places have computed last; -1 if none */
+    ls_graph_part split;      /* the model with layers in slices; graph NULL if none is */
+    /* With summed batch statistics: one slice of n pieces, others NULL. */
+    ls_slice **slices[LS_BATCHES]; /* [n]; the largest one owns the memory */
     ls_op_list update, apply;      /* `apply`: for a given gradient that includes weight decay */
     ls_op_list finish[LS_BATCHES];
     bool *has[LS_BATCHES];          /* [n] whether each slice has samples */
     ls_sum_order order[LS_BATCHES]; /* of the strategy's sum; unset if only a library knows it */
     float *part;                    /* [P] gradient of the current slice */
-    float **sums; /* [sums that the orders need] [P] partial sums; the first becomes the gradient */
-    int sum_count;
-    double *losses;     /* [n] loss of each slice */
-    const float *given; /* [P] or NULL */
-    bool widely;        /* the update uses the float64 sum */
-    double *exact;      /* [P] the float64 sum; NULL if not computed */
-    float *wide;        /* [P] that sum, rounded to float32 */
-    uint64_t at;        /* number of the next step */
+    float **sums;                   /* [sum_count] [P] the first becomes the gradient */
+    int sum_count;                  /* partial sums that the orders need */
+    double *losses;                 /* [n] loss of each slice */
+    const float *given;             /* [P] or NULL */
+    bool widely;                    /* the update uses the float64 sum */
+    double *exact;                  /* [P] the float64 sum; NULL if not computed */
+    float *wide;                    /* [P] that sum, rounded to float32 */
+    uint64_t at;                    /* number of the next step */
     ls_step_record latest;
     /* Where replicas update alone (oracle_alone.c): */
     ls_carried *states;  /* [replicas]; NULL means they do not */

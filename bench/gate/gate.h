@@ -114,7 +114,7 @@ typedef struct ls_comparison {
     bool changes;             /**< the steps compared are those around a change of members */
     float *given;             /**< [elements] the candidate's reduced gradient */
     ls_session run[LS_SIDES]; /**< zero-filled if not open, as judges in other processes */
-    /* NULL without a judge, unless replicas update alone; `at_once`, if a library sums: */
+    /* NULL where neither a judge is, nor replicas update alone: */
     float *own[LS_SIDES];          /**< [elements] parameters of each; of replica 0 if alone */
     const float *values[LS_SIDES]; /**< [elements] parameters that each has reached */
     float *other;                  /**< [elements] for values of a replica, or of a state's array */

@@ -83,74 +83,13 @@ static ls_status run_cases(const ls_invocation *in, int *exit_status)
     return status;
 }
 
-static void help_trace(FILE *stream)
-{
-    fputs("\nAfter the warm-up, --trace-steps steps of the case go into a file that Perfetto\n"
-          "(https://ui.perfetto.dev) and chrome://tracing open. Takes the options of run.\n",
-          stream);
-}
-
 static const ls_command commands[] = {
-    {"run", " [--OPTION VALUE]...", "train and measure; one row per case", LS_FOR_RUN,
-     .examples = {"run --model cnn --strategy mirrored --devices 1,2 --baseline",
-                  "run --plan bench/plans/strategies.yaml --dry-run"},
-     .everywhere = true, .run = run_cases},
-    {"verify", " [--OPTION VALUE]...",
-     "the same cases without timing: which equal the reference, how closely", LS_FOR_VERIFY,
-     .examples = {"verify --strategy all --devices 2 --steps 20",
-                  "verify --strategy towers,mirrored --devices 3 --reduce exact"},
-     .everywhere = true, .run = run_cases},
-    {"micro", " OPERATION [--OPTION VALUE]...",
-     "rates of collectives, copy, gemm, optimizer, layers, with roofs", LS_FOR_MICRO,
-     .more = ls_command_micro_help,
-     .examples = {"micro allreduce --devices 2 --sizes 4KiB,1MiB", "micro gemm --model mlp"},
-     .operands_most = 1, .everywhere = true, .run = ls_command_micro},
-    {"devices", " [SPEC]... [--OPTION VALUE]...",
-     "what this machine has, and how device names resolve", LS_FOR_DEVICES,
-     .examples = {"devices", "devices cpu:0+cpu:1 --cores-per-device 2"}, .operands_most = 1024,
-     .everywhere = true, .run = ls_command_devices},
-    {"list", " [KIND]", "strategies, models, layers, data sets, ... with one line each", 0,
-     .examples = {"list", "list strategies"}, .run = ls_command_list},
-    {"results", " VERB [ARGUMENT]... [--OPTION VALUE]...", "rows of the results database",
-     LS_FOR_RESULTS, .more = ls_command_results_help, .operands_most = SIZE_MAX,
-     .run = ls_command_results},
-    {"report", " --out DIR [--OPTION VALUE]...", "plots and one page from results", LS_FOR_REPORT,
-     .examples = {"report --out report",
-                  "report --results a.db --results b.jsonl --against cpu --out report"},
-     .run = ls_command_report},
-    {"regress", " BASE NEW [--OPTION VALUE]...",
-     "compares two programs, run alternately, or two results files", LS_FOR_REGRESS,
-     .more = ls_command_regress_help,
-     .examples = {"regress old/lockstep build/lockstep --strategy single,towers",
-                  "regress results/baseline.jsonl new.jsonl --threshold 5%"},
-     .passed = LS_FOR_RUN, .operands_most = 2, .run = ls_command_regress},
-    {"trace", " --out FILE.json [--OPTION VALUE]...",
-     "some steps of one case, task by task, as a file", LS_FOR_RUN | LS_FOR_TRACE,
-     .more = help_trace, .examples = {"trace --strategy mirrored --devices 2 --out trace.json"},
-     .everywhere = true, .run = run_cases},
-    {"predict", " --platform NETWORK [--OPTION VALUE]...",
-     "rows of cases on devices that are not here, in virtual time", LS_FOR_RUN | LS_FOR_PREDICT,
-     .more = ls_command_predict_help,
-     .examples = {"predict --strategy mirrored --devices 64 "
-                  "--platform flat:latency=10us,bandwidth=1GB/s",
-                  "predict --strategy all --devices 2,4,8 --platform flat:bandwidth=10Gbps"},
-     .everywhere = true, .run = run_cases},
-    {"advise", " --model NAME --devices N --platform NETWORK [--OPTION VALUE]...",
-     "which strategy, and options, for a model, devices, network", LS_FOR_RUN | LS_FOR_ADVISE,
-     .more = ls_command_advise_help,
-     .examples = {"advise --model cnn --devices 8 --platform flat:latency=10us,bandwidth=1GB/s",
-                  "advise --model resnet:20 --devices 64 --memory-limit 16GB "
-                  "--platform 25gbe-4gpu --devices-per-host 4"},
-     .everywhere = true, .run = run_cases},
+#define COMMAND(name, operands, help, options, function, ...)                                      \
+    {name, operands, help, options, .run = function, __VA_ARGS__},
+#include "bench/commands/commands.def"
 };
 
 enum { COMMAND_COUNT = sizeof commands / sizeof *commands };
-
-static const char *command_name(size_t index, const void *context)
-{
-    (void)context;
-    return commands[index].name;
-}
 
 static const ls_command *find_command(const char *name)
 {
@@ -162,12 +101,11 @@ static const ls_command *find_command(const char *name)
 
 static ls_status refuse_command(const char *name)
 {
-    char hint[64] = "", valid[256] = "";
-    const char *nearest = ls_nearest_name(name, command_name, COMMAND_COUNT, NULL);
-    if (nearest)
-        snprintf(hint, sizeof hint, "did you mean %s? ", nearest);
+    char valid[256] = "", nearest[LS_NAME_SIZE], hint[LS_NAME_SIZE + 16] = "";
     for (size_t i = 0; i < COMMAND_COUNT; i++)
         ls_text_add(valid, sizeof valid, "%s, ", commands[i].name);
+    if (ls_nearest_name(name, valid, nearest))
+        snprintf(hint, sizeof hint, "did you mean %s? ", nearest);
     return ls_fail(LS_CODE_USAGE, "command", *name ? name : "''",
                    "unknown command; %svalid are: %shelp", hint, valid);
 }
@@ -195,6 +133,8 @@ static void print_command_help(FILE *stream, const ls_command *command)
 {
     fprintf(stream, "Usage: lockstep %s%s\n\n%s\n", command->name, command->operands,
             command->help);
+    if (command->about)
+        fprintf(stream, "\n%s", command->about);
     if (command->more)
         command->more(stream);
     for (size_t i = 0; i < 2 && command->examples[i]; i++)

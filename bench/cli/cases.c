@@ -37,7 +37,7 @@ ls_setting ls_parsing_setting(const ls_request_parsing *parsing, const ls_option
                               const char *name)
 {
     const ls_option_given *given = ls_option_set_find(set, name);
-    ls_setting setting = {.option = ls_option_find_in(name, strlen(name), set->command),
+    ls_setting setting = {.option = ls_option_find(name, set->command),
                           .processes = parsing->processes};
     if (given->count > 0)
         setting.origin = given->values[0].origin;
@@ -61,7 +61,7 @@ static ls_status count_devices(const ls_request *request, size_t *count)
 /* Replaces `all` by its expansion. */
 static ls_status expand(const ls_request_parsing *parsing, ls_option_set *set, const char *name)
 {
-    const ls_option *option = ls_option_find_in(name, strlen(name), set->command);
+    const ls_option *option = ls_option_find(name, set->command);
     ls_option_given *given = &set->given[option - ls_option_table()];
     const ls_option_given old = *given;
     bool any = false;
@@ -206,7 +206,7 @@ static ls_status add_product(const ls_request_parsing *parsing, const ls_experim
     for (size_t i = 0; table[i].name; i++)
         if (table[i].sweeps && set_with(parsing, part, i))
             LS_TRY(sweep(parsing, part, i, &list));
-    const size_t scaling = (size_t)(ls_option_find("scaling", strlen("scaling")) - table);
+    const size_t scaling = (size_t)(ls_option_find("scaling", LS_FOR_RUN) - table);
     for (size_t i = 0; i < list.count; i++) {
         if (ls_profile_is(list.items[i].model) && !set_with(parsing, part, scaling))
             list.items[i].scaling = LS_SCALING_WEAK; /* its times are for a device's batch */

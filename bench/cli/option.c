@@ -10,21 +10,19 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { NAME_CAPACITY = 64 };
-
 static unsigned char smaller(unsigned char a, size_t b)
 {
     return b < a ? (unsigned char)b : a;
 }
 
 /* Edits from a to b: insert, delete, replace, swap neighbours, each 1 (optimal string alignment);
- * NAME_CAPACITY if a text is too long. */
+ * LS_NAME_SIZE if a text is too long. */
 static size_t edit_distance(const char *a, const char *b)
 {
     size_t a_length = strlen(a), b_length = strlen(b);
-    if (a_length >= NAME_CAPACITY || b_length >= NAME_CAPACITY)
-        return NAME_CAPACITY;
-    unsigned char d[NAME_CAPACITY][NAME_CAPACITY]; /* d[i][j]: for the first i and j characters */
+    if (a_length >= LS_NAME_SIZE || b_length >= LS_NAME_SIZE)
+        return LS_NAME_SIZE;
+    unsigned char d[LS_NAME_SIZE][LS_NAME_SIZE]; /* d[i][j]: for the first i and j characters */
     for (size_t i = 0; i <= a_length; i++) {
         for (size_t j = 0; j <= b_length; j++) {
             d[i][j] = (unsigned char)(i + j);
@@ -40,33 +38,30 @@ static size_t edit_distance(const char *a, const char *b)
     return d[a_length][b_length];
 }
 
-const char *ls_nearest_name(const char *text,
-                            const char *(*name)(size_t index, const void *context), size_t count,
-                            const void *context)
+bool ls_nearest_name(const char *text, const char *names, char nearest[LS_NAME_SIZE])
 {
-    size_t length = strlen(text);
-    size_t best = (length + 2) / 3 + 1;
-    const char *nearest = NULL, *completed = NULL;
-    for (size_t i = 0; i < count; i++) {
-        const char *candidate = name(i, context);
-        if (!candidate)
+    const size_t length = strlen(text);
+    size_t shortest = SIZE_MAX, least = (length + 2) / 3 + 1;
+    *nearest = 0;
+    for (size_t size; *names; names += size + strspn(names + size, ", ")) {
+        char name[LS_NAME_SIZE];
+        size = strcspn(names, ", ");
+        snprintf(name, sizeof name, "%.*s", (int)size, names);
+        const bool completes = length > 0 && strncmp(name, text, length) == 0 && size < shortest;
+        const size_t distance = edit_distance(text, name);
+        if (!completes && (shortest < SIZE_MAX || distance >= least))
             continue;
-        if (length > 0 && strncmp(candidate, text, length) == 0) {
-            if (!completed || strlen(candidate) < strlen(completed))
-                completed = candidate;
-        }
-        size_t distance = edit_distance(text, candidate);
-        if (distance < best) {
-            best = distance;
-            nearest = candidate;
-        }
+        if (completes)
+            shortest = size;
+        least = distance;
+        memcpy(nearest, name, sizeof name);
     }
-    return completed ? completed : nearest;
+    return *nearest;
 }
 
 ls_status ls_setting_refuse(const ls_setting *setting, ls_code code, const char *why, ...)
 {
-    char text[2048], where[NAME_CAPACITY];
+    char text[2048], where[LS_NAME_SIZE];
     va_list arguments;
     va_start(arguments, why);
     vsnprintf(text, sizeof text, why, arguments);

@@ -20,7 +20,7 @@ enum {
     LS_FOR_TRACE = 32, /**< also has the options of LS_FOR_RUN */
     LS_FOR_REGRESS = 64,
     LS_FOR_REPORT = 128,
-    LS_FOR_PREDICT = 256, /**< also has the options of LS_FOR_RUN, except ls_option_lacked */
+    LS_FOR_PREDICT = 256, /**< also has the options of LS_FOR_RUN, except refused ones */
     LS_FOR_ADVISE = 512   /**< as LS_FOR_PREDICT */
 };
 
@@ -76,19 +76,21 @@ typedef struct ls_option {
     bool (*applies)(const ls_case *one);     /**< which of these cases do; NULL means all */
     unsigned otherwise;                      /**< LS_FOR_*: commands with another default */
     const char *otherwise_fallback;          /**< which is this */
-    const char *concerns;                    /**< which cases have it, in words, for refusals
-                                                  where `applies` says no */
-    const ls_declared_option *declared;      /**< its declaration by a strategy, model or data;
-                                                  else NULL */
+    unsigned refused;                        /**< LS_FOR_*: commands that refuse it */
+    const char *why_refused;
+    const char *concerns;               /**< which cases have it, in words, for refusals
+                                             where `applies` says no */
+    const ls_declared_option *declared; /**< its declaration by a strategy, model or data;
+                                             else NULL */
 } ls_option;
 
+enum { LS_NAME_SIZE = 64 }; /**< characters of a name, and its end */
+
 /**
- * The candidate nearest to a mistyped name: the shortest one that it abbreviates, or one at a small
- * edit distance; NULL if there is none.
+ * Copies the nearest one to a mistyped name of the given names, "single, towers": the shortest one
+ * that it abbreviates, or one at a small edit distance. false if there is none.
  */
-const char *ls_nearest_name(const char *text,
-                            const char *(*name)(size_t index, const void *context), size_t count,
-                            const void *context);
+bool ls_nearest_name(const char *text, const char *names, char nearest[LS_NAME_SIZE]);
 
 /** Refuses a value: names the option, or the plan's file, line, column and key. */
 ls_status ls_setting_refuse(const ls_setting *setting, ls_code code, const char *why, ...)

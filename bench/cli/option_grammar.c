@@ -44,7 +44,7 @@ ls_status ls_set_devices(const ls_setting *setting)
 {
     char copy[sizeof setting->one->devices];
     int64_t number;
-    LS_TRY(ls_setting_array(setting));
+    LS_TRY(ls_set_array(setting));
     memcpy(copy, setting->one->devices, sizeof copy);
     return strpbrk(copy, ":/+")
                ? check_device_names(setting, copy)
@@ -105,7 +105,7 @@ ls_status ls_set_elastic(const ls_setting *setting)
     const bool none = strcmp(setting->text, "none") == 0;
     LS_TRY(ls_setting_check(setting, none || ls_elastic_parse(setting->text, &events)));
     if (!none)
-        return ls_setting_array(setting);
+        return ls_set_array(setting);
     memset(setting->one->elastic, 0, sizeof setting->one->elastic);
     return LS_OK;
 }
@@ -131,14 +131,14 @@ ls_status ls_set_memory(const ls_setting *setting)
     LS_TRY(ls_setting_check(setting, fraction ? ls_parse_real(fraction, &policy->fraction) &&
                                                     policy->fraction > 0 && policy->fraction <= 1
                                               : all || strcmp(setting->text, "growth") == 0));
-    return ls_setting_array(setting);
+    return ls_set_array(setting);
 }
 
 ls_status ls_set_link(const ls_setting *setting)
 {
     LS_TRY(ls_setting_relay(setting, ls_link_parse(setting->text, &setting->one->link)));
     if (strcmp(setting->text, "none") != 0)
-        return ls_setting_array(setting);
+        return ls_set_array(setting);
     memset(setting->one->link_text, 0, sizeof setting->one->link_text);
     return LS_OK;
 }

@@ -44,7 +44,7 @@ static ls_option_given *given_of(const ls_option_set *set, const ls_option *opti
 
 const ls_option_given *ls_option_set_find(const ls_option_set *set, const char *name)
 {
-    return given_of(set, ls_option_find_in(name, strlen(name), set->command));
+    return given_of(set, ls_option_find(name, set->command));
 }
 
 bool ls_option_set_has(const ls_option_set *set, const char *name)
@@ -66,7 +66,7 @@ bool ls_option_set_yes(const ls_option_set *set, const char *name)
 ls_status ls_option_set_take(const ls_option_set *set, const char *name, const char *fallback,
                              const ls_processes *processes, ls_case *one, ls_request *request)
 {
-    const ls_option *option = ls_option_find_in(name, strlen(name), set->command);
+    const ls_option *option = ls_option_find(name, set->command);
     const ls_setting setting = {.option = option,
                                 .text = ls_option_set_text(set, name, fallback),
                                 .processes = processes,

@@ -25,6 +25,7 @@ void *ls_setting_field(const ls_setting *setting)
     return base + setting->option->offset;
 }
 
+/* For options that are read elsewhere: --plan, and those of commands without cases. */
 ls_status ls_set_nothing(const ls_setting *setting)
 {
     (void)setting;
@@ -78,6 +79,7 @@ ls_status ls_set_int(const ls_setting *setting)
     return LS_OK;
 }
 
+/* Within [least, most], or none. */
 ls_status ls_set_real(const ls_setting *setting)
 {
     const ls_option *option = setting->option;
@@ -138,7 +140,8 @@ static ls_status refuse_length(const ls_setting *setting, size_t capacity)
                              capacity - 1);
 }
 
-ls_status ls_setting_array(const ls_setting *setting)
+/* Copies the value into an array of `high` characters; the rest of it becomes zero. */
+ls_status ls_set_array(const ls_setting *setting)
 {
     size_t capacity = (size_t)setting->option->high, length = strlen(setting->text);
     if (length >= capacity)
@@ -175,11 +178,6 @@ static const struct {
     {"deepspeed", "that is --strategy zero here, with --zero-stage 1, 2 or 3"},
 };
 
-static const char *name_at(size_t index, const void *registry)
-{
-    return ls_registry_name(registry, index);
-}
-
 /* Whether the value begins with a name in the option's registry. */
 static ls_status check_name(const ls_setting *setting)
 {
@@ -187,26 +185,26 @@ static ls_status check_name(const ls_setting *setting)
     size_t length = strcspn(setting->text, ":");
     if (ls_registry_find(registry, setting->text, length))
         return LS_OK;
-    char name[64], valid[512], hint[256] = "";
+    char name[64], valid[512], nearest[LS_NAME_SIZE], hint[256] = "";
     snprintf(name, sizeof name, "%.*s", (int)(length < sizeof name ? length : sizeof name),
              setting->text);
-    const char *nearest = ls_nearest_name(name, name_at, ls_registry_count(registry), registry);
-    if (nearest)
+    ls_registry_names(registry, valid, sizeof valid);
+    if (ls_nearest_name(name, valid, nearest))
         snprintf(hint, sizeof hint, "did you mean %s? ", nearest);
     for (size_t i = 0; registry == &ls_strategies && i < sizeof other_names / sizeof *other_names;
          i++)
         if (strcasecmp(name, other_names[i].name) == 0)
             snprintf(hint, sizeof hint, "%s; ", other_names[i].known);
     return ls_setting_refuse(setting, LS_CODE_USAGE, "'%s' is not a valid %s; %svalid are: %s",
-                             name, setting->option->noun, hint,
-                             ls_registry_names(registry, valid, sizeof valid));
+                             name, setting->option->noun, hint, valid);
 }
 
+/* A name of the registry, or auto. */
 ls_status ls_set_named(const ls_setting *setting)
 {
     if (strcmp(setting->text, "auto") != 0 || strcmp(setting->option->fallback, "auto") != 0)
         LS_TRY(check_name(setting));
-    return ls_setting_array(setting);
+    return ls_set_array(setting);
 }
 
 ls_status ls_check_models(const ls_setting *setting)
@@ -227,7 +225,7 @@ ls_status ls_set_model(const ls_setting *setting)
 {
     ls_model *model = NULL;
     if (ls_profile_is(setting->text))
-        LS_TRY(ls_setting_array(setting));
+        LS_TRY(ls_set_array(setting));
     else
         LS_TRY(ls_set_named(setting));
     ls_status status = ls_case_model_open(setting->text, NULL, 0, &model);
@@ -351,6 +349,7 @@ ls_status ls_set_ranks(const ls_setting *setting)
 
 /* ---- GPUs (whether a case has one is looked at when it is resolved) ------------------------- */
 
+/* A word, of which all except the first need GPUs. */
 ls_status ls_set_gpu_word(const ls_setting *setting)
 {
     const ls_option *option = setting->option;
@@ -409,6 +408,7 @@ ls_status ls_set_results(const ls_setting *setting)
     return LS_OK;
 }
 
+/* With "yes" the log's level becomes `low`. */
 ls_status ls_set_level(const ls_setting *setting)
 {
     int word;

@@ -87,35 +87,17 @@ static ls_status check_conflicts(const ls_request_parsing *parsing)
     static const struct {
         const char *name, *other;
         bool given; /* excludes the other one whatever its value */
-    } excluded[] = {{"quiet", "verbose", false},
-                    {"quiet", "progress", false},
-                    {"until-precision", "epochs", true}, /* trains as long as necessary */
-                    {"until-precision", "save", true},
-                    {"until-precision", "ps-record", true},
-                    {"dry-run", "columns", true}, /* rows have keys, and there are none */
-                    {"print-step", "columns", true},
-                    {"resume", "load", true}, /* rows do not contain the five options */
-                    {"resume", "save", true},
-                    {"resume", "ps-record", true},
-                    {"resume", "checkpoint", true},
-                    {"resume", "resume-from-checkpoint", true},
-                    {"checkpoint", "until-precision", true}, /* the number of steps is not fixed */
-                    {"resume-from-checkpoint", "until-precision", true},
-                    {"resume-from-checkpoint", "load", true},
-                    {"checkpoint", "print-step", false},
-                    {"resume-from-checkpoint", "print-step", false}};
+    } excluded[] = {
+#define EXCLUDED(...) {__VA_ARGS__},
+#include "bench/cli/option_entries.def"
+    };
     static const struct {
         const char *name, *value; /* value: NULL means any */
         const char *other, *why;
-    } needed[] = {{"checkpoint-interval", NULL, "checkpoint",
-                   "requires --checkpoint DIR; give both options or none"},
-                  {"checkpoint-keep", NULL, "checkpoint",
-                   "requires --checkpoint DIR; give both options or none"},
-                  {"resume-from-checkpoint", "auto", "checkpoint",
-                   "'auto' looks in the folder of --checkpoint, which is not given; give "
-                   "--checkpoint DIR, or the folder of a checkpoint instead of 'auto'"},
-                  {"max-time", NULL, "until-precision",
-                   "limits --until-precision, which is not given; give both options or none"}};
+    } needed[] = {
+#define NEEDED(...) {__VA_ARGS__},
+#include "bench/cli/option_entries.def"
+    };
     const ls_option_set *set = parsing->set;
     for (size_t i = 0; i < sizeof excluded / sizeof *excluded; i++) {
         const char *name = excluded[i].name, *other = excluded[i].other;
@@ -274,7 +256,7 @@ static ls_status parse(int argc, char **argv, unsigned command, const ls_process
 {
     ls_request_parsing parsing = {
         .processes = processes, .request = request, .set = request->given, .plan = request->plan};
-    const ls_option *strategy = ls_option_find("strategy", strlen("strategy"));
+    const ls_option *strategy = ls_option_find("strategy", command);
     LS_TRY(ls_option_set_open(command, parsing.set));
     LS_TRY(ls_option_set_read(parsing.set, argc, argv, 0));
     if (request->advise && !ls_option_set_has(parsing.set, "strategy"))

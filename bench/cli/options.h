@@ -10,7 +10,6 @@
 
 #include "bench/case/case.h"
 #include "bench/cli/experiment.h"
-#include "bench/cli/option.h"
 #include "bench/cli/option_set.h"
 #include "common/base/status.h"
 

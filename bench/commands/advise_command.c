@@ -141,17 +141,6 @@ static ls_status answer(const ls_request *request, asking *a, int *exit_status)
     return ls_advice_check(advice, &a->predictor);
 }
 
-void ls_command_advise_help(FILE *stream)
-{
-    fputs("\nRanks the strategies that compute what `single` computes, or the ones that "
-          "--strategy\nnames, with their options, on virtual devices (lockstep predict). Options "
-          "that are\ngiven are kept. Combinations are searched by estimates, and the best ones are "
-          "played,\nfor less than a minute of processor time, beside what measuring durations "
-          "takes. Where\nprogress is shown (--progress), the ranking by estimates comes first, on "
-          "stderr. An\ninterrupt prints the ranking so far.\n",
-          stream);
-}
-
 ls_status ls_command_advise(const ls_request *request, int *exit_status)
 {
     asking a = {0};

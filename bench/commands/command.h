@@ -18,7 +18,7 @@ typedef struct ls_invocation {
     const ls_option_set *set; /**< options and operands; NULL where it reads argv itself */
 } ls_invocation;
 
-/** A subcommand. */
+/** A subcommand, as in commands.def. */
 typedef struct ls_command {
     const char *name;
     const char *operands; /**< after the name in the usage line */
@@ -26,7 +26,8 @@ typedef struct ls_command {
     unsigned options;           /**< LS_FOR_*; 0 if it has no options */
     unsigned passed;            /**< LS_FOR_*: options that it takes, too, and help leaves out */
     size_t operands_most;       /**< operands that it takes, if it has options */
-    void (*more)(FILE *stream); /**< more of --help; may be NULL */
+    const char *about;          /**< more of --help; may be NULL */
+    void (*more)(FILE *stream); /**< prints more of --help; may be NULL */
     const char *examples[2];
     bool everywhere; /**< runs on every rank, otherwise on rank 0 alone */
     ls_status (*run)(const ls_invocation *in, int *exit_status);
@@ -70,11 +71,9 @@ ls_status ls_budget_fit(ls_request *request);
 
 /** `advise`. Borrows the request. */
 ls_status ls_command_advise(const ls_request *request, int *exit_status);
-void ls_command_advise_help(FILE *stream); /**< more of --help */
 
 /** `predict`. Borrows the request, whose cases it changes into what is played. */
 ls_status ls_command_predict(ls_request *request, int *exit_status);
-void ls_command_predict_help(FILE *stream); /**< more of --help */
 
 /** Called on every rank: all run collectives, rank 0 alone the other operations. */
 ls_status ls_command_micro(const ls_invocation *in, int *exit_status);
@@ -83,7 +82,6 @@ void ls_command_micro_help(FILE *stream);
 ls_status ls_command_devices(const ls_invocation *in, int *exit_status);
 ls_status ls_command_results(const ls_invocation *in, int *exit_status);
 ls_status ls_command_regress(const ls_invocation *in, int *exit_status);
-void ls_command_regress_help(FILE *stream);
 /** Prints what `results --help` has before the options: the verbs, and two examples. */
 void ls_command_results_help(FILE *stream);
 ls_status ls_command_report(const ls_invocation *in, int *exit_status);

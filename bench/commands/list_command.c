@@ -34,19 +34,12 @@ static const struct {
 };
 enum { SECTIONS = sizeof sections / sizeof *sections };
 
-static const char *section_title(size_t index, const void *context)
-{
-    (void)context;
-    return sections[index].title;
-}
-
 static ls_status refuse_kind(const char *kind)
 {
-    char titles[512] = "", hint[96] = "";
+    char titles[512] = "", nearest[LS_NAME_SIZE], hint[96] = "";
     for (size_t i = 0; i < SECTIONS; i++)
         ls_text_add(titles, sizeof titles, "%s%s", i ? ", " : "", sections[i].title);
-    const char *nearest = ls_nearest_name(kind, section_title, SECTIONS, NULL);
-    if (nearest)
+    if (ls_nearest_name(kind, titles, nearest))
         snprintf(hint, sizeof hint, "did you mean '%s'? ", nearest);
     return ls_fail(LS_CODE_USAGE, "list", kind, "unknown kind; %svalid are: %s", hint, titles);
 }

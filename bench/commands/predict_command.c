@@ -60,11 +60,10 @@ static ls_status check_plan(const ls_option_set *given)
     const ls_option *table = ls_option_table();
     for (size_t i = 0; table[i].name; i++) {
         const ls_option_given *option = &given->given[i];
-        const char *why = option->count ? ls_option_lacked(&table[i], given->command) : NULL;
-        if (why)
+        if (option->count && table[i].refused & given->command)
             return ls_setting_refuse(
                 &(ls_setting){.option = &table[i], .origin = option->values[0].origin},
-                LS_CODE_USAGE, "%s", why);
+                LS_CODE_USAGE, "%s", table[i].why_refused);
     }
     return LS_OK;
 }
@@ -399,14 +398,6 @@ static void close_command(prediction *p)
     free(p->configs);
     ls_predictor_close(&p->predictor);
     ls_workplace_close(&p->workplace);
-}
-
-void ls_command_predict_help(FILE *stream)
-{
-    fputs("\nRows of cases on devices that are not here, in virtual time: the strategy's own\n"
-          "step is built and played (bench/predict/README.md). Takes the options of run, with\n"
-          "5 steps after a --warmup of 3.\n",
-          stream);
 }
 
 ls_status ls_command_predict(ls_request *request, int *exit_status)

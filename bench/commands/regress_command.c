@@ -19,25 +19,6 @@
 #include <string.h>
 #include <unistd.h>
 
-void ls_command_regress_help(FILE *stream)
-{
-    fputs("\nBASE, NEW: two programs, or two results files (.jsonl, .db, a report's DIR).\n"
-          "Programs alternate, block by block; a block is PROGRAM run, with the options\n"
-          "of `run` that are given here (lockstep run --help), including --plan.\n"
-          "  regress --calibrate N PROGRAM [NEW]        frequency of each verdict\n"
-          "The commit that made it slower: ci/bisect.sh GOOD BAD, of lockstep's sources.\n"
-          "\n--fail-on accepts any field of a row; often used:\n"
-          "  program.nodes                     operations of a step\n"
-          "  memory.devices.peak, rss_peak     memory of devices, of the process\n"
-          "  allocations                       number of allocations on devices\n"
-          "  binary_bytes                      size of the program's file\n"
-          "  accuracy                          on the test set; less is worse\n"
-          "  undecided=3                       the third time in a row that it cannot tell;\n"
-          "                                    --format json --out FILE counts in FILE\n"
-          "\nExit: 0 none slower or worse, 1 one is, 4 some undecided, 3 cannot compare.\n",
-          stream);
-}
-
 /* ---- Values --------------------------------------------------------------------------------- */
 
 /* Reads the next item of a list with commas; false after the last, or for NULL. */

@@ -193,7 +193,8 @@ static void test_options_that_concern_no_case(void **state)
         assert_non_null(table[i].set);
     for (size_t i = 0; i < sizeof text / sizeof *text; i++) {
         char line[128];
-        const ls_option *option = ls_option_find(text[i], strcspn(text[i], "="));
+        const ls_option *option;
+        assert_null(ls_option_require(text[i], strcspn(text[i], "="), LS_FOR_RUN, NULL, &option));
         snprintf(line, sizeof line, "run --%s", text[i]);
         USAGE(line, option->name, "applies to no case of this command, but only to",
               option->concerns);

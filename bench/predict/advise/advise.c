@@ -31,7 +31,7 @@ ls_regret ls_published_regret(void)
 
 ls_status ls_advising_set(ls_case *config, const char *name, const char *value)
 {
-    const ls_option *option = ls_option_find_in(name, strlen(name), LS_FOR_RUN);
+    const ls_option *option = ls_option_find(name, LS_FOR_RUN);
     const ls_setting setting = {.option = option, .text = value, .one = config};
     return option->set(&setting);
 }

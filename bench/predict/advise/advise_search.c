@@ -95,7 +95,7 @@ static int value_of(size_t axis, const char *value)
 static bool has_axis(const ls_advising *a, const ls_case *config, size_t axis)
 {
     const char *name = axes[axis].option, *strategy = axes[axis].strategy;
-    const ls_option *option = ls_option_find_in(name, strlen(name), LS_FOR_RUN);
+    const ls_option *option = ls_option_find(name, LS_FOR_RUN);
     ls_job job = {0};
     ls_case_job(config, &job);
     const bool implied =

@@ -8,6 +8,7 @@
 #include "bench/cli/options.h"
 #include "bench/commands/command.h"
 #include "bench/output/standard_output.h"
+#include "bench/row/provenance.h"
 #include "bench/row/set_aside.h"
 #include "bench/train/interrupt.h"
 #include "bench/train/world.h"
@@ -148,6 +149,39 @@ static void print_command_help(FILE *stream, const ls_command *command)
     ls_option_help(stream, command->options);
 }
 
+/* Libraries that only other builds have; NULL at the end. */
+static const char *const absent[] = {
+#ifndef LOCKSTEP_MPI
+    "OpenMPI",
+#endif
+#if !LS_HAS_CUDA
+    "CUDA",    "cuBLAS",
+#endif
+#if !LS_HAS_CUDNN
+    "cuDNN",
+#endif
+#if !LS_HAS_NCCL
+    "NCCL",
+#endif
+    NULL,
+};
+
+/* `lockstep --version`: version, commit, build, and the libraries that are in it. */
+static void print_version(FILE *stream)
+{
+    ls_library libraries[LS_LIBRARIES_MOST];
+    const size_t count = ls_libraries(libraries);
+    fprintf(stream, "lockstep %s\n", LS_VERSION);
+    fprintf(stream, "  %-10s %s%s\n", "commit", LS_GIT_COMMIT, LS_GIT_DIRTY ? " (changed)" : "");
+    fprintf(stream, "  %-10s %s\n", "build", LS_BUILD_TYPE);
+    fprintf(stream, "  %-10s %s\n", "compiler", LS_COMPILER);
+    fprintf(stream, "  %-10s %s\n", "flags", LS_COMPILER_FLAGS);
+    for (size_t i = 0; i < count; i++)
+        fprintf(stream, "  %-10s %s\n", libraries[i].name, libraries[i].version);
+    for (size_t i = 0; absent[i]; i++)
+        fprintf(stream, "  %-10s not in this build\n", absent[i]);
+}
+
 static ls_status help(int argc, char **argv)
 {
     if (argc == 2 && ls_manual_print(ls_output(), argv[1], commands, COMMAND_COUNT))
@@ -264,7 +298,7 @@ static ls_status dispatch(const ls_processes *processes, int argc, char **argv, 
         return ls_fail(LS_CODE_USAGE, "argument", argv[1],
                        "unexpected argument after %s; remove this argument", first);
     if (wants_version) {
-        ls_version_print(ls_output());
+        print_version(ls_output());
         return LS_OK;
     }
     if (wants_help || strcmp(first, "help") == 0)

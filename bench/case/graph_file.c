@@ -449,13 +449,6 @@ static ls_status make_model(ls_yaml_file *file, ls_model **out)
     return LS_OK;
 }
 
-ls_status ls_graph_text_open(const char *path, char *text, size_t length, ls_model **out)
-{
-    ls_closing(ls_yaml_close) ls_yaml_file file = {0};
-    LS_TRY(ls_yaml_parse(what, path, valid, text, length, &file));
-    return make_model(&file, out);
-}
-
 ls_status ls_graph_file_open(const char *text, ls_model **out)
 {
     ls_closing(ls_yaml_close) ls_yaml_file file = {0};

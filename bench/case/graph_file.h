@@ -31,10 +31,6 @@ bool ls_graph_file_is(const char *text);
  */
 ls_status ls_graph_file_open(const char *text, ls_model **out);
 
-/** As above, from a YAML text [length + 1], whose ownership passes; `path` is its name in
- * messages. */
-ls_status ls_graph_text_open(const char *path, char *text, size_t length, ls_model **out);
-
 /** The file's text, owned by the model; NULL if it is from no file. */
 const char *ls_graph_file_text(const ls_model *model);
 

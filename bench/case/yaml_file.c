@@ -219,15 +219,6 @@ static ls_status open_parser(ls_yaml_file *file)
     return LS_OK;
 }
 
-ls_status ls_yaml_parse(const char *what, const char *path, const char *valid, char *text,
-                        size_t length, ls_yaml_file *out)
-{
-    *out =
-        (ls_yaml_file){.what = what, .path = path, .valid = valid, .text = text, .length = length};
-    LS_TRY(open_parser(out));
-    return make_document(out);
-}
-
 ls_status ls_yaml_begin(const char *what, const char *path, const char *valid, size_t most,
                         ls_yaml_file *out)
 {

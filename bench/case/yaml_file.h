@@ -30,10 +30,6 @@ typedef struct ls_yaml_file {
  * empty, too large, no YAML or no mapping. ls_yaml_close in any case. */
 ls_status ls_yaml_open(const char *what, const char *path, const char *valid, ls_yaml_file *out);
 
-/** As above, from a text [length + 1], whose ownership passes. */
-ls_status ls_yaml_parse(const char *what, const char *path, const char *valid, char *text,
-                        size_t length, ls_yaml_file *out);
-
 /** Reads a file of at most `most` bytes; `parser` then gives its events. Fails as ls_yaml_open,
  * except for what only the parser finds. ls_yaml_close in any case. */
 ls_status ls_yaml_begin(const char *what, const char *path, const char *valid, size_t most,

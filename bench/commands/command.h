@@ -89,6 +89,3 @@ ls_status ls_command_list(const ls_invocation *in, int *exit_status);
 /** Prints one section of `list` (its title), or all of them (NULL). LS_CODE_USAGE lists the
  * titles. */
 ls_status ls_list_print(FILE *stream, const char *kind);
-
-/** `lockstep --version`: version, commit, build, and the libraries that are in it. */
-void ls_version_print(FILE *stream);

@@ -228,8 +228,8 @@ static ls_status look(const ls_workplace *workplace, ls_session *session, bool s
     return LS_OK;
 }
 
-ls_status ls_estimate_case(const ls_workplace *workplace, const ls_plan_of_case *plan, bool steps,
-                           ls_estimate *out)
+static ls_status estimate_case(const ls_workplace *workplace, const ls_plan_of_case *plan,
+                               bool steps, ls_estimate *out)
 {
     ls_session session;
     const uint64_t begin = ls_clock_ns();
@@ -291,7 +291,7 @@ static ls_status look_at_case(ls_forecast *forecast, const ls_request *request, 
     if (c->plan.job.ranks.comm || rank == 0) /* otherwise only rank 0 has the case */
         c->error =
             ls_world_agree(c->plan.job.ranks.comm,
-                           ls_estimate_case(&forecast->workplace, &c->plan, steps, &c->estimate));
+                           estimate_case(&forecast->workplace, &c->plan, steps, &c->estimate));
     if (c->error) { /* it takes no time */
         const double looked_s = c->estimate.looked_s;
         ls_need_free(&c->estimate.need);

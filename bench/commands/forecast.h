@@ -27,17 +27,6 @@ typedef struct ls_estimate {
     ls_need need;       /**< memory by device and use; at rank 0, of all ranks */
 } ls_estimate;
 
-/**
- * Opens the case's devices and its strategy, measures how long that takes, and closes them again. A
- * step is estimated as three times the forward pass of its samples (backward has twice the
- * products), divided by the replicas that run concurrently; the pass is measured on test samples
- * or, without any, computed from FLOPs at a fixed rate. With `steps`, some steps are trained and
- * timed instead, and discarded. Memory is by the row's formula (memory.devices.formula). The caller
- * frees out->need.
- */
-ls_status ls_estimate_case(const ls_workplace *workplace, const ls_plan_of_case *plan, bool steps,
-                           ls_estimate *out);
-
 /** Estimates from a count of operations at a fixed rate, without opening anything: good to compare
  * cases, rather than for seconds. `step_s` above 0: the measured time of a step. */
 ls_costs ls_estimate_count(const ls_workplace *workplace, const ls_plan_of_case *plan,
@@ -69,7 +58,13 @@ typedef struct ls_forecast {
     double data_s; /**< reading of the data sets */
 } ls_forecast;
 
-/** Resolves and opens each case once; `steps` as in ls_estimate_case. All processes together. */
+/**
+ * Resolves and opens each case once, to measure how long that takes. A step is estimated as three
+ * times the forward pass of its samples (backward has twice the products), divided by the replicas
+ * that run concurrently; the pass is measured on test samples or, without any, computed from FLOPs
+ * at a fixed rate. With `steps`, some steps are trained and timed instead, and discarded. Memory is
+ * by the row's formula (memory.devices.formula). All processes together.
+ */
 ls_status ls_forecast_make(const ls_request *request, bool steps, ls_forecast *out);
 void ls_forecast_close(ls_forecast *forecast);
 

@@ -128,8 +128,9 @@ static size_t with_fragments(size_t copies)
     return copies + copies / 4;
 }
 
-ls_status ls_footprint_count(const ls_workplace *workplace, const ls_plan_of_case *plan,
-                             ls_footprint *out)
+/* A device that has too little memory is refused (ls_need_refuse), with `need` counted. */
+static ls_status count_case(const ls_workplace *workplace, const ls_plan_of_case *plan,
+                            ls_footprint *out)
 {
     ls_comm *comm = plan->job.ranks.comm;
     *out = (ls_footprint){0};
@@ -307,7 +308,7 @@ void ls_memory_check(const ls_workplace *workplace, ls_memory_case *cases, size_
         cases[i].footprint = (ls_footprint){0};
         cases[i].error = ls_world_agree(
             processes->comm,
-            counted ? ls_footprint_count(workplace, cases[i].plan, &cases[i].footprint) : LS_OK);
+            counted ? count_case(workplace, cases[i].plan, &cases[i].footprint) : LS_OK);
         most = larger(most, cases[i].plan->device_count);
     }
     add_shared(workplace, cases, count, out);

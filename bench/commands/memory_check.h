@@ -30,11 +30,6 @@ typedef struct ls_footprint {
     ls_need need; /**< of the candidate's devices */
 } ls_footprint;
 
-/** Counts a case; all its processes call it. A device that has too little memory is refused
- * (ls_need_refuse), with `need` counted. The caller frees `need`. */
-ls_status ls_footprint_count(const ls_workplace *workplace, const ls_plan_of_case *plan,
-                             ls_footprint *out);
-
 /** A case and what is found out about it. */
 typedef struct ls_memory_case {
     const ls_plan_of_case *plan;

@@ -7,8 +7,10 @@
 #include "common/nn/layer.h"
 
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #define STAND_IN(entry, args)                                                                      \
     ls_status ls_layer_put_##entry(const ls_layer_site *site, const args *arguments,               \
@@ -39,13 +41,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     ls_model *model = NULL;
-    char *copy = malloc(size + 1);
-    if (!copy)
-        return 0;
-    if (size)
-        memcpy(copy, data, size);
-    copy[size] = 0;
-    ls_status status = ls_graph_text_open("own.yaml", copy, size, &model);
+    char name[64];
+    const int file = memfd_create("own.yaml", 0);
+    if (file < 0 || write(file, data, size) != (ssize_t)size)
+        abort();
+    snprintf(name, sizeof name, "graph:/proc/self/fd/%d", file);
+    ls_status status = ls_graph_file_open(name, &model);
+    close(file);
     if (!status) {
         if (!model->graph->variables.elements)
             abort();

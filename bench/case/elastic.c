@@ -68,7 +68,7 @@ static ls_status add_deaths(const ls_case *one, const ls_job *job, int devices, 
     snprintf(where, sizeof where, "--inject %s", ls_fault_text(&one->fault, text, sizeof text));
     if (one->fault.target >= ranks)
         return ls_fail(LS_CODE_USAGE, "option", where,
-                       "the case has %d %s%s, numbered from 0; name a smaller number", ranks,
+                       "the case has %d %s%s, numbered from 0; use a smaller number", ranks,
                        ranks == one->ranks ? "rank" : "device", ranks == 1 ? "" : "s");
     if (job->state.on[LS_MEMBER] == LS_SHARE && !job->mesh.size[LS_GROUP])
         return ls_fail(LS_CODE_USAGE, "option", option,
@@ -221,7 +221,7 @@ ls_status ls_elastic_check(const ls_case *one, const ls_outline *outline, ls_ela
     for (size_t i = 0; i < given.count; i++) {
         if (given.events[i].replica >= out->replicas)
             return ls_fail(LS_CODE_USAGE, "option", event_place(one, &given.events[i], where),
-                           "the case has %d replica%s, numbered from 0; name a smaller number",
+                           "the case has %d replica%s, numbered from 0; use a smaller number",
                            out->replicas, out->replicas == 1 ? "" : "s");
         insert(out, &given.events[i]);
     }

@@ -182,7 +182,7 @@ static void tell(const ls_request *request, const ls_forecast *forecast, int *ex
     }
     char bytes[32], time[32], some[48] = "";
     if (refused)
-        snprintf(some, sizeof some, ", %zu refused", refused);
+        snprintf(some, sizeof some, " (%zu refused)", refused);
     if (request->processes->rank == 0 && refused == forecast->count)
         ls_log_line(&request->log, LS_LOG_NORMAL, "dry run: cases: %zu%s; nothing was trained",
                     forecast->count, some);

@@ -203,8 +203,9 @@ static ls_status run_plan(const prediction *p)
     ls_child_says(&child, said, sizeof said);
     return ls_fail(LS_CODE_MISSING, "option --validate", plan,
                    "this plan could not be measured, since lockstep run --plan ended with status "
-                   "%d; its last message is '%s'; run it alone to see more",
-                   child.code, *said ? said : "none");
+                   "%d (%s%s%s); run it alone to see more",
+                   child.code, *said ? "its last message is '" : "without a message", said,
+                   *said ? "'" : "");
 }
 
 /* Rows so far, measured and predicted, say how far predictions are to be trusted; --validate

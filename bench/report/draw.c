@@ -87,8 +87,8 @@ static ls_status check_complete(const drawing *one, const char *name, const char
     if (last && memmem(one->text + one->bytes - last, last, end, strlen(end)))
         return LS_OK;
     return ls_fail(LS_CODE_MISSING, "report", folder,
-                   "gnuplot did not complete %s; use a folder with free space (TMPDIR is the "
-                   "folder of temporary files)",
+                   "gnuplot did not complete %s; set TMPDIR to a folder with free space, or write "
+                   "the report to one",
                    name);
 }
 

@@ -147,11 +147,11 @@ rows "--devices all" "[len(r['case']['devices']) for r in rows] == [1, 2, 3]"
 tight="--model mlp --data synthetic:2000 --memory fraction=1e-6"
 lockstep run $tight --dry-run
 expect "a case that is refused has no time" eval '[ "$code" -eq 3 ] && grep -qx \
-    "lockstep: dry run: cases: 1, 1 refused; nothing was trained" err'
+    "lockstep: dry run: cases: 1 (1 refused); nothing was trained" err'
 lockstep run ${tight/mlp/mlp,poly} --dry-run
 seconds=$(awk '$2 == "poly" && !/case/ {print $5; exit}' out) # of the case that runs, rounded in the summary
 expect "nor a share of the others: $seconds s" grep -qE \
-    "^lockstep: dry run: cases: 2, 1 refused; about (${seconds%.*}|$((${seconds%.*} + 1))) s, at most [0-9.]+ MiB of memory" err
+    "^lockstep: dry run: cases: 2 \\(1 refused\\); about (${seconds%.*}|$((${seconds%.*} + 1))) s, at most [0-9.]+ MiB of memory" err
 printf 'model: poly\nlr: [0.1, 1e-1, .1, 0.10]\nsteps: 2\nwarmup: 0\n' >spelled.yaml
 lockstep run --plan spelled.yaml --dry-run
 expect "four spellings of one rate are named" grep -q -- '--lr 0.1, 1e-1, .1, 0.10: this case is listed 4 times and runs once' err

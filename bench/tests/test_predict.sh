@@ -380,7 +380,7 @@ expect "--validate has no csv" one_line "table or jsonl"
 printf 'devices: cpu:99\n' >bad.yaml
 lockstep predict --validate --plan bad.yaml --results none.db
 expect "--validate of a plan that does not run: status 3" [ "$code" -eq 3 ]
-expect "why, in run's words" one_line "bad.yaml: .* status 3; its last message is 'device: cpu:99: this device does not exist"
+expect "why, in run's words" one_line "bad.yaml: .* status 3 .its last message is 'device: cpu:99: this device does not exist"
 lockstep predict --validate --durations flops=1e9 --results none.db
 expect "nothing measured: one line" one_line "has no usable row; rows must be measured on this machine"
 expect "and status 3" [ "$code" -eq 3 ]

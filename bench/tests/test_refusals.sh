@@ -296,7 +296,7 @@ refused 3 'mpi' run --model poly --comm mpi
 refused 3 'dataset-fashion-mnist|./nowhere' run --data fashion-mnist:./nowhere --results none
 refused 3 './nowhere|no such file|--data fashion-mnist' run --data mnist:./nowhere --results none
 refused 2 'directory of MNIST|mnist:DIR|--data fashion-mnist' run --data mnist --results none
-refused 3 './nowhere|package base-files|text:DIR' run --model twin-lstm --data text:./nowhere --results none
+refused 3 './nowhere|name a directory of text files|text:DIR' run --model twin-lstm --data text:./nowhere --results none
 for model in cifar10 resnet:20; do # the model's data set, which is missing
     refused 3 'datasets/fetch.sh cifar10|--data synthetic' run --model $model --results none
     refused 3 './nowhere|datasets/fetch.sh cifar10|--data synthetic' run --model $model --data cifar10:./nowhere

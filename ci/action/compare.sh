@@ -5,7 +5,7 @@
 # to be set, and a page of the rows. LOCKSTEP: an installed lockstep; else the one that is built beside this script.
 # Exit status: that of ci/regress.sh --ci.
 set -euo pipefail
-[ $# -eq 2 ] || { echo "usage: compare.sh BASE_COMMIT OUT" >&2; exit 2; }
+[ $# -eq 2 ] || { echo "usage: compare.sh BASE_COMMIT FOLDER (FOLDER gets the reports)" >&2; exit 2; }
 here=$(cd "$(dirname "$0")/../.." && pwd)
 : "${LOCKSTEP_BUILD:?the command that builds the program}" "${LOCKSTEP_PROGRAM:?the path of the program}"
 export LOCKSTEP_BUILD LOCKSTEP_PROGRAM

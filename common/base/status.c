@@ -53,8 +53,9 @@ ls_status ls_fail(ls_code code, const char *what, const char *where, const char 
 ls_status ls_fail_memory(const char *where, size_t bytes)
 {
     if (bytes == SIZE_MAX)
-        return ls_fail(LS_CODE_MISSING, "memory", where,
-                       "the size is too large to count; use a smaller data set");
+        return ls_fail(
+            LS_CODE_MISSING, "memory", where,
+            "more memory would be needed than a size can express; use a smaller data set or model");
     return ls_fail(LS_CODE_MISSING, "memory", where,
                    "%zu bytes could not be allocated; use a smaller model, batch or data set, or "
                    "free memory on this host",

@@ -94,15 +94,16 @@ static ls_status take_file(text_set *set, const char *name)
 
 static ls_status take_files(text_set *set)
 {
+    const char *remedy = strcmp(set->directory, DIRECTORY)
+                             ? "name a directory of text files with --data text:DIR"
+                             : "install the Debian package base-files, name a directory of text "
+                               "files with --data text:DIR";
     struct dirent **names;
     int count = scandir(set->directory, &names, NULL, alphasort);
     if (count < 0)
-        return ls_fail(
-            LS_CODE_MISSING, what, set->directory,
-            "this directory cannot be read: %s; install the Debian package base-files, which "
-            "has " DIRECTORY
-            ", name a directory of text files with --data text:DIR, or use --data synthetic",
-            strerror(errno));
+        return ls_fail(LS_CODE_MISSING, what, set->directory,
+                       "this directory cannot be read: %s; %s, or use --data synthetic",
+                       strerror(errno), remedy);
     ls_status status = LS_OK;
     for (int i = 0; i < count; i++) {
         if (!status && names[i]->d_name[0] != '.')
@@ -114,10 +115,9 @@ static ls_status take_files(text_set *set)
     if (!status && set->count < least)
         status = ls_fail(
             LS_CODE_MISSING, what, set->directory,
-            "text files in this directory: %zu, but the model needs %zu or more; name another "
-            "directory with --data text:DIR, use --data synthetic, or install the "
-            "Debian package base-files (" DIRECTORY ")",
-            set->count, least);
+            "text files in this directory: %zu, but the model needs %zu or more; %s, or use --data "
+            "synthetic",
+            set->count, least, remedy);
     return status;
 }
 

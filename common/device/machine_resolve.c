@@ -185,9 +185,9 @@ static ls_status resolve_number(const ls_machine *machine, const char *spec, ls_
     const ls_device_kind kind = ls_machine_best_kind(machine);
     const int named = ls_machine_count(machine, kind);
     if (kind == LS_DEVICE_GPU && count > named)
-        return fail_missing(
-            machine, spec,
-            "this machine has fewer GPUs; split each GPU with --logical-gpus N, or use fewer");
+        return fail_missing(machine, spec,
+                            "more GPUs are named than this machine has; split each GPU with "
+                            "--logical-gpus N, or use fewer");
     ls_device_name *names;
     LS_TRY(ls_allocate("device names", &names, (size_t)count, sizeof *names));
     for (int64_t i = 0; i < count; i++) /* each process has its own cores */

@@ -206,7 +206,7 @@ static ls_status check_conv_max(const ls_work *work, const ls_conv_shape *s, con
                        INT32_MAX);
     if (size->x > INT32_MAX || size->weight > INT32_MAX)
         return ls_fail(LS_CODE_USAGE, work->op, "shape",
-                       "a sample, or an output's weights, have more than %" PRId32
+                       "a sample, or the weights of one output channel, have more than %" PRId32
                        " elements; give smaller images",
                        INT32_MAX);
     return LS_OK;

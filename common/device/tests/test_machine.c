@@ -291,7 +291,7 @@ static void neighbours_take_gpus_in_turn(void **state)
         if (r < 2)
             check_resolve(&split, "3", LS_CODE_OK, parts[r]);
         check_resolve(&machine, "gpu:1", LS_CODE_OK, "gpu:1");
-        check_resolve(&machine, "5", LS_CODE_MISSING, "this machine has fewer GPUs");
+        check_resolve(&machine, "5", LS_CODE_MISSING, "more GPUs are named");
         check_resolve(&none, "2", LS_CODE_OK, "cpu:0 cpu:1");
     }
 }

@@ -168,18 +168,20 @@ static ls_status judge(const play *p)
         const ls_task *task = &s->tasks[t];
         const owed *o = owed_of(p, task);
         if (!p->done[t])
-            return refuse(p, task,
-                          "cannot finish: the other members of this operation have another size, "
-                          "range or order of operations; let the strategy's build describe the "
-                          "same operations in one order for every member");
+            return refuse(
+                p, task,
+                "cannot finish: the other members of this operation have another size, "
+                "range or order of operations; let the strategy's build function describe "
+                "the same operations in one order for every member");
         if (o && (o->sends || o->receives))
             return refuse(p, task,
-                          "announces messages that do not follow in this step; let the strategy's "
-                          "build call ls_message for the complete shard after ls_request");
+                          "announces messages that do not follow in this step; call "
+                          "ls_message for the complete shard after ls_request in the strategy's "
+                          "build function");
         if (is_last(p, t) && strcmp(task->verb, "end") != 0)
             return refuse(p, task,
                           "is this device's last task, but the last task must be the task named "
-                          "end; let the strategy's build append no task after end");
+                          "end; remove what the strategy's build function appends after it");
     }
     return LS_OK;
 }

@@ -359,7 +359,7 @@ static ls_status check_driver(const ordering *o, int component)
     return ls_fail(
         LS_CODE_USAGE, "step", o->program->tasks[last - 1].verb,
         "this task ends the step of an epoch's smaller last batch, but a full batch's step ends on "
-        "another queue; let the strategy's build end both steps with the same operation");
+        "another queue; end both steps with the same operation in the strategy's build function");
 }
 
 static ls_status order_step(ordering *o)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# How often the regression gate errs on this machine: ci/calibrate-regress.sh OUT [N] [SECONDS]
+# How often the regression gate errs on this machine: ci/calibrate-regress.sh OUT [N [SECONDS]]
 #   pairs         2,000 pairs of blocks of build/lockstep against itself, alternating. 500 comparisons of 40 of them, with
 #                 random signs, are judged unchanged and counted slower (test_ratio_test). Blocks have 150 steps, half as
 #                 many as in a comparison
@@ -13,7 +13,7 @@
 # skipped. The machine should be quiet; with 60 and 25 it takes at most an hour and a quarter. Exit status 1: wrong
 # comparisons are more frequent than allowed.
 set -euo pipefail
-[ $# -ge 1 ] || { echo "usage: ci/calibrate-regress.sh OUT [N] [SECONDS]" >&2; exit 2; }
+[ $# -ge 1 ] || { echo "usage: ci/calibrate-regress.sh OUT [N [SECONDS]] (N comparisons of at most SECONDS each)" >&2; exit 2; }
 sources=$(cd "$(dirname "$0")/.." && pwd)
 mkdir -p "$1"
 out=$(cd "$1" && pwd)

@@ -73,8 +73,8 @@ static ls_status add_deaths(const ls_case *one, const ls_job *job, int devices, 
     if (job->state.on[LS_MEMBER] == LS_SHARE && !job->mesh.size[LS_GROUP])
         return ls_fail(LS_CODE_USAGE, "option", option,
                        "with --strategy zero, each share of the optimizer's state is on one rank "
-                       "only, so no rank can leave; end the run with --checkpoint DIR, then "
-                       "continue on other ranks with --resume-from-checkpoint DIR");
+                       "only, so the others cannot go on alone; use --checkpoint DIR instead, and "
+                       "after a failure --resume-from-checkpoint DIR");
     if (first % out->each || each % out->each)
         return ls_fail(LS_CODE_USAGE, "option", where,
                        "a replica of %d devices is spread over several ranks, so no rank can leave "
@@ -83,8 +83,9 @@ static ls_status add_deaths(const ls_case *one, const ls_job *job, int devices, 
     for (int r = first / out->each; r < (first + each) / out->each; r++) {
         if (out->count == LS_ELASTIC_EVENTS)
             return ls_fail(LS_CODE_USAGE, "option", where,
-                           "the events of --elastic and the replicas of this rank are together "
-                           "more than %d; use fewer events, or more ranks with fewer replicas each",
+                           "when this rank ends, each of its replicas leaves, which counts as an "
+                           "event; with --elastic there are more than %d events; use fewer, or "
+                           "more ranks with fewer replicas each",
                            LS_ELASTIC_EVENTS);
         insert(out, &(ls_elastic_event){LS_ELASTIC_KILL, r, one->fault.step});
     }

@@ -159,9 +159,10 @@ static ls_status refuse_layer(const reading *r, const int *inputs, ls_status why
     if (strncmp(reason, before, sizeof before - 1) == 0)
         reason += sizeof before - 1;
     for (const int *n = inputs; *n >= 0; n++)
-        ls_text_add(text, sizeof text, "%s%s %s", n > inputs ? " and " : "", r->places[*n].name,
+        ls_text_add(text, sizeof text, "%sthe input %s has shape %s", n > inputs ? ", " : "",
+                    r->places[*n].name,
                     shape_text(&r->graph->nodes[*n].shape, shape, sizeof shape));
-    ls_status status = ls_yaml_refuse(r->file, "%.300s (shape of the input: %s)", reason, text);
+    ls_status status = ls_yaml_refuse(r->file, "%.300s (%s)", reason, text);
     ls_status_free(why);
     return status;
 }
@@ -320,12 +321,14 @@ static ls_status set_need(const reading *r)
                           need->classes <= embedding->options.tokens;
         if (!fits)
             return ls_yaml_refuse(
-                r->file, embedding ? "with an embedding, the model's only input must be [T] "
-                                     "tokens, and the loss must take [T,V] scores, V at most the "
-                                     "embedding's `tokens:`; correct the input or the last layers"
-                                   : "the layer before the loss has scores for several positions, "
-                                     "but without an embedding it must have one score per class; "
-                                     "put a layer such as `- dense: 10` before the loss");
+                r->file, embedding
+                             ? "with an embedding, the only input must be [T] (T tokens), and "
+                               "the layer before the loss must give [T,V] (V scores for "
+                               "each token, V at most `tokens:`); correct the input or the "
+                               "last layers"
+                             : "the layer before the loss has scores for several positions, "
+                               "but without an embedding it must have one score per class; "
+                               "put a layer such as `- dense: 10` before the loss");
         need->targets = positions;
     }
     need->synthetic = need->targets ? "tokens"

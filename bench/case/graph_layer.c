@@ -83,8 +83,9 @@ static ls_status read_pad(ls_yaml_file *file, struct fy_node *node, const char *
     o->window.same = o->centred || (text && strcmp(text, "same") == 0);
     if (o->window.same || (text && strcmp(text, "none") == 0))
         return LS_OK;
-    return ls_yaml_refuse(file, "%s: '%.40s' is not valid; use none, same or centred", key,
-                          text ? text : "");
+    return ls_yaml_refuse(
+        file, "%s: '%.40s' is not a kind of padding; use `%s: none`, `%s: same` or `%s: centred`",
+        key, text ? text : "", key, key, key);
 }
 
 /* Keys of layers; the first that a layer has may stand alone, "dense: 128". */
@@ -184,9 +185,9 @@ ls_status ls_graph_layer_read(ls_yaml_file *file, const ls_layer *layer, struct 
                               layer->name);
     return text ? LS_OK
                 : ls_yaml_refuse(file,
-                                 "this must be a single name; write `- %s: NAME`, or `- %s: {from: "
-                                 "NAME, with: NAME}`",
-                                 layer->name, layer->name);
+                                 "%s takes the layer before and one name, as in `- %s: NAME`; to "
+                                 "name both layers, write `- %s: {from: NAME, with: NAME}`",
+                                 layer->name, layer->name, layer->name);
 }
 
 ls_status ls_graph_shape_read(ls_yaml_file *file, struct fy_node *node, const char *key,

@@ -27,14 +27,14 @@ struct ls_resumed {
 
 /* ---- What must agree ------------------------------------------------------------------------- */
 
-/* The members of `case`, and each one's option. */
+/* The members of `case`, each one's option, and its words where it is not the option's value. */
 static const struct {
-    const char *member, *option;
+    const char *member, *option, *words;
 } agreed[] = {
     {"model", "--model"},
     {"data", "--data"},
-    {"samples", "--data"},
-    {"batch_global", "--batch"},
+    {"samples", "--data", "the number of training samples"},
+    {"batch_global", "--batch", "the batch of all devices together"},
     {"counts", "--epochs"},
     {"seed", "--seed"},
     {"shuffle", "--shuffle"},
@@ -166,9 +166,10 @@ static ls_status compare_agreed(const ls_plan_of_case *plan, const ls_checkpoint
                            "length of this run in %s; use --%s",
                            checkpoint->folder, stored, current, stored);
         return ls_fail(LS_CODE_USAGE, "option", option,
-                       "%s is %s in this run, and %s in the checkpoint %s; use the checkpoint's "
-                       "value, or start from its parameters alone with --load",
-                       member, current, stored, checkpoint->folder);
+                       "%s is %s in this run, but %s in the checkpoint %s; change %s to match, or "
+                       "start from the checkpoint's parameters alone with --load",
+                       agreed[a].words ? agreed[a].words : "the value", current, stored,
+                       checkpoint->folder, option);
     }
     return LS_OK;
 }
@@ -176,14 +177,16 @@ static ls_status compare_agreed(const ls_plan_of_case *plan, const ls_checkpoint
 /* Replicas that are not alike have no state that any layout could go on with. */
 static ls_status check_alike(const ls_plan_of_case *plan, const char *option)
 {
-    if (!ls_strategy_alone(plan->strategy) && !ls_ps_by_arrival(&plan->job.ps))
+    const bool alone = ls_strategy_alone(plan->strategy);
+    if (!alone && !ls_ps_by_arrival(&plan->job.ps))
         return LS_OK;
-    return ls_fail(
-        LS_CODE_USAGE, "option", option,
-        "cannot be used with --strategy %s%s, since its replicas have different parameters; use a "
-        "synchronous strategy, or --save and --load",
-        plan->strategy->name,
-        ls_strategy_alone(plan->strategy) ? "" : " and this --ps-mode or --ps-backup-workers");
+    return ls_fail(LS_CODE_USAGE, "option", option,
+                   "cannot be used with --strategy %s, since %s; use %s, or --save and --load",
+                   plan->strategy->name,
+                   alone ? "its replicas have different parameters"
+                         : "its servers apply gradients as they arrive",
+                   alone ? "another strategy, such as --strategy mirrored"
+                         : "--ps-mode sync --ps-backup-workers 0");
 }
 
 /* ---- Going on -------------------------------------------------------------------------------- */
@@ -242,6 +245,8 @@ ls_status ls_plan_resume(ls_workplace *workplace, ls_plan_of_case *plan)
 static void tell_reduction(const ls_workplace *workplace, const ls_plan_of_case *plan)
 {
     static const char *const members[] = {"reduce", "micro_shards", "micro_splits"};
+    const char *const options[] = {"--reduce", "--micro-shards",
+                                   plan->job.exact.on ? "--micro-splits" : "layers split by"};
     const ls_checkpoint *checkpoint = &workplace->resumed->checkpoint;
     json_auto_t *values = ls_plan_written(plan);
     const json_t *saved = json_object_get(checkpoint->manifest, "written");
@@ -252,9 +257,10 @@ static void tell_reduction(const ls_workplace *workplace, const ls_plan_of_case 
         if (strcmp(current, stored) != 0 && workplace->request->processes->rank == 0)
             ls_log_line(
                 &workplace->request->log, LS_LOG_NORMAL,
-                "checkpoint: %s: %s was %s in the checkpoint and is %s in this run, so the results "
-                "will not be bit-identical to the results of a run without interruption",
-                checkpoint->folder, members[i], stored, current);
+                "checkpoint: %s: was written with %s %s, but this run has %s %s, so its results "
+                "will differ in rounding from a run without interruption; to avoid this, use the "
+                "checkpoint's value",
+                checkpoint->folder, options[i], stored, options[i], current);
     }
 }
 

@@ -22,10 +22,11 @@ bool ls_profile_is(const char *text)
 
 static ls_status run_nothing(ls_op *op, ls_queue *queue)
 {
+    (void)op;
     (void)queue;
-    return ls_fail(LS_CODE_USAGE, "profile", op->name,
-                   "a profile has only times and sizes, so it cannot be trained; use lockstep "
-                   "predict or lockstep advise");
+    return ls_fail(LS_CODE_USAGE, "option", "--model profile",
+                   "a profile has only the times and sizes of layers, so it cannot be trained; use "
+                   "lockstep predict or lockstep advise");
 }
 
 bool ls_profile_has(const ls_op *op)
@@ -162,10 +163,12 @@ static ls_status read_time(ls_yaml_file *file, struct fy_node *mapping, const ch
 {
     const char *text = ls_yaml_member_text(file, mapping, key);
     if (!text)
-        return ls_yaml_refuse(file, "`%s:` is missing; every layer needs this time", key);
+        return ls_yaml_refuse(file, "`%s:`, a time that every layer needs, is missing", key);
     if (!ls_parse_time(text, out))
-        return ls_yaml_refuse(file, "the value of `%s:` is not a time with a unit, such as 1.5ms",
-                              key);
+        return ls_yaml_refuse(
+            file, "`%s:` must be a time with a unit%s; write, for example, `%s: 1.5ms`", key,
+            strcmp(key, "weights") == 0 ? " (of the backward pass, the weights' gradients)" : "",
+            key);
     *out /= (double)batch;
     return LS_OK;
 }

@@ -56,8 +56,10 @@ ls_status ls_sync_bn_check(const ls_job *job, const ls_strategy *strategy, const
         return LS_OK;
     return ls_fail(
         LS_CODE_USAGE, "option", "--reduce exact",
-        "the model %s normalises by the statistics of the whole batch, but with --reduce exact "
-        "each part of the batch would have separate statistics; use --sync-bn yes or --reduce fast",
+        "the model %s has batch normalisation, but --reduce exact computes the batch in parts, "
+        "each "
+        "with separate statistics; use --sync-bn yes (statistics of the whole batch) or --reduce "
+        "fast",
         model->name);
 }
 

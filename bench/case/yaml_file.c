@@ -19,7 +19,9 @@ ls_status ls_yaml_refuse(const ls_yaml_file *file, const char *why, ...)
     vsnprintf(text, sizeof text, why, arguments);
     va_end(arguments);
     snprintf(where, sizeof where, "%s:%d:%d", file->path, file->line, file->column);
-    return ls_fail(LS_CODE_USAGE, file->what, where, "%s; %s", text, file->valid);
+    const bool helps = strchr(text, ';');
+    return ls_fail(LS_CODE_USAGE, file->what, where, "%s%s%s", text, helps ? "" : "; ",
+                   helps ? "" : file->valid);
 }
 
 /* Notes the position of a node; of a list or a mapping, its first scalar's. */
@@ -237,8 +239,7 @@ ls_status ls_yaml_begin(const char *what, const char *path, const char *valid, s
                        "cannot be read: %s; name a file that can be read", strerror(error));
     if (out->length > most)
         return ls_fail(LS_CODE_USAGE, what, path,
-                       "is larger than %zu KiB, the limit; use a smaller file; %s", most >> 10,
-                       valid);
+                       "is larger than %zu KiB, the limit; use a smaller file", most >> 10);
     return open_parser(out);
 }
 

@@ -17,7 +17,7 @@ enum { LS_YAML_MOST = 64 << 10 }; /**< bytes of a file that is read as a tree */
 typedef struct ls_yaml_file {
     const char *what;             /**< begins refusals: "profile"; borrowed, as are the next two */
     const char *path;             /**< of the file */
-    const char *valid;            /**< ends refusals: what the format looks like */
+    const char *valid;            /**< what the format looks like, for refusals without advice */
     char *text;                   /**< [length + 1] the file; owned */
     size_t length;                /**< bytes */
     struct fy_diag *diagnostics;  /**< owned, as are the next two */
@@ -44,7 +44,8 @@ void ls_yaml_close(ls_yaml_file *file);
 /** The mapping that is the document. */
 struct fy_node *ls_yaml_root(const ls_yaml_file *file);
 
-/** LS_CODE_USAGE at what was looked at last: "<what>: <path>:<line>:<column>: <why>; <valid>". */
+/** LS_CODE_USAGE at what was looked at last: "<what>: <path>:<line>:<column>: <why>",
+ * and "; <valid>" if `why` has no advice, which follows a semicolon. */
 ls_status ls_yaml_refuse(const ls_yaml_file *file, const char *why, ...)
     __attribute__((format(printf, 2, 3), warn_unused_result));
 

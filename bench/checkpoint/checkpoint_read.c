@@ -312,8 +312,8 @@ static ls_status digest_part(const reading *r, const part *p, ls_digest *digest)
         const size_t wrong = ls_first_not_finite(r->block, block.count);
         if (wrong < block.count)
             return ls_fail(LS_CODE_MISSING, ls_checkpoint_what, p->data->file,
-                           "tensor '%.100s': element %zu is infinite or not a number; use an "
-                           "intact checkpoint of this model and optimizer",
+                           "tensor '%.100s': element %zu is infinite or not a number; use an older "
+                           "checkpoint, or one of another run",
                            p->data->name, block.first + wrong);
     }
     return LS_OK;

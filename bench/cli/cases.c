@@ -311,7 +311,7 @@ static ls_status add_spellings(const ls_request_parsing *parsing, size_t index, 
                 continue;
             if (!has || known < count || count == sizeof found / sizeof *found)
                 continue;
-            ls_text_add(text, size, "%s%s%s%s", count ? ", " : " --", count ? "" : option->name,
+            ls_text_add(text, size, "%s%s%s%s", count ? " = " : " --", count ? "" : option->name,
                         count ? "" : " ", value->text);
             found[count++] = value;
         }

@@ -46,14 +46,13 @@ typedef struct mapping {
     plan_key of;
 } mapping;
 
-static const char what_is_valid[] =
-    "a plan is `option: value` or `option: [value, value]` lines, or `cases:`, a list of such "
-    "mappings, with `defaults:`, `exclude:`, `repeat:`, `budget:`";
+#define VALID     "write lines `option: value` or `option: [value, value]`, or cases below `cases:`"
+#define NO_ALIAS  "a YAML alias (*NAME) is not allowed in a plan; write the value itself"
+#define NO_ANCHOR "a YAML anchor (&NAME) or tag (!NAME) is not allowed in a plan; remove it"
 
-static ls_status refuse_shape(const plan_reading *plan, const char *found)
+static ls_status refuse_shape(const plan_reading *plan, const char *why)
 {
-    return ls_fail(LS_CODE_USAGE, "plan", plan->origin, "%s is not allowed here; %s", found,
-                   what_is_valid);
+    return ls_fail(LS_CODE_USAGE, "plan", plan->origin, "%s", why);
 }
 
 /* "plan.yaml:3:8", with the path's first `most` characters. */
@@ -70,7 +69,7 @@ static ls_status advance(plan_reading *plan)
     plan->event = fy_parser_parse(plan->file.parser);
     if (!plan->event || fy_parser_get_stream_error(plan->file.parser)) {
         LS_TRY(ls_yaml_syntax(&plan->file));
-        return ls_yaml_refuse(&plan->file, "the YAML parser failed here and gave no reason");
+        return ls_yaml_refuse(&plan->file, "this line or the line before is not valid YAML");
     }
     const struct fy_mark *mark = fy_event_start_mark(plan->event);
     write_position(plan, mark ? mark->line : 0, mark ? mark->column : 0, PATH_MAX, plan->origin,
@@ -90,15 +89,16 @@ static ls_status scalar_text(const plan_reading *plan, const char **text)
 {
     const struct fy_event *event = plan->event;
     if (event->type == FYET_ALIAS)
-        return refuse_shape(plan, "a YAML alias (*NAME)");
+        return refuse_shape(plan, NO_ALIAS);
     if (event->type != FYET_SCALAR)
-        return refuse_shape(plan, "a mapping or a nested list");
+        return refuse_shape(plan, "a mapping or a nested list is not allowed here; write `option: "
+                                  "value` or `option: [value, value]`");
     if (event->scalar.anchor || event->scalar.tag)
-        return refuse_shape(plan, "a YAML anchor (&NAME) or tag (!NAME)");
+        return refuse_shape(plan, NO_ANCHOR);
     size_t length = 0;
     *text = event->scalar.value ? fy_token_get_text(event->scalar.value, &length) : "";
     if (*text && memchr(*text, 0, length))
-        return refuse_shape(plan, "a zero byte");
+        return refuse_shape(plan, "there is a zero byte here; save the file as UTF-8 text");
     *text = event->scalar.value ? fy_token_get_text0(event->scalar.value) : "";
     return *text ? LS_OK : ls_fail_memory("plan", length);
 }
@@ -108,15 +108,14 @@ static ls_status check_begin(const plan_reading *plan, enum fy_event_type type)
 {
     const struct fy_event *event = plan->event;
     if (event->type == FYET_ALIAS)
-        return refuse_shape(plan, "a YAML alias (*NAME)");
+        return refuse_shape(plan, NO_ALIAS);
     if (event->type != type)
-        return ls_fail(LS_CODE_USAGE, "plan", plan->origin, "this must be a %s; %s",
-                       type == FYET_MAPPING_START ? "mapping (`key: value` lines)"
-                                                  : "list of mappings (`- key: value` lines)",
-                       what_is_valid);
+        return refuse_shape(plan, type == FYET_MAPPING_START
+                                      ? "this must be a mapping; write lines `option: value`"
+                                      : "this must be a list; write lines `- option: value`");
     if (type == FYET_MAPPING_START ? event->mapping_start.anchor || event->mapping_start.tag
                                    : event->sequence_start.anchor || event->sequence_start.tag)
-        return refuse_shape(plan, "a YAML anchor (&NAME) or tag (!NAME)");
+        return refuse_shape(plan, NO_ANCHOR);
     return LS_OK;
 }
 
@@ -130,12 +129,14 @@ static ls_status read_value(plan_reading *plan, const mapping *to, const ls_opti
         return ls_option_set_split(to->set, option, text, plan->origin);
     }
     if (!option->sweeps)
-        return refuse_shape(plan, "a list (this option takes a single value)");
+        return refuse_shape(plan, "this option takes a single value, not a list; write `option: "
+                                  "value`");
     LS_TRY(check_begin(plan, FYET_SEQUENCE_START));
     for (size_t items = 0;; items++) {
         LS_TRY(advance(plan));
         if (plan->event->type == FYET_SEQUENCE_END)
-            return items ? LS_OK : refuse_shape(plan, "an empty list");
+            return items ? LS_OK
+                         : refuse_shape(plan, "this list is empty; give at least one value");
         LS_TRY(scalar_text(plan, &text));
         LS_TRY(ls_option_set_append(to->set, option, text, plan->origin));
     }
@@ -181,7 +182,8 @@ static ls_status read_option(plan_reading *plan, const mapping *to, const char *
     const ls_option *option;
     LS_TRY(ls_option_require(key, strlen(key), plan->set->command, plan->origin, &option));
     if (strcmp(option->name, "plan") == 0)
-        return refuse_shape(plan, "a plan inside a plan");
+        return refuse_shape(plan, "a plan cannot name another plan; remove this line, and run that "
+                                  "plan by a separate command");
     const ls_setting setting = {.option = option, .origin = plan->origin};
     if (strcmp(option->name, "dry-run") == 0 || strcmp(option->name, "resume") == 0)
         return ls_setting_refuse(&setting, LS_CODE_USAGE,
@@ -247,7 +249,9 @@ static ls_status read_parts(plan_reading *plan, plan_key of)
     for (;;) {
         LS_TRY(advance(plan));
         if (plan->event->type == FYET_SEQUENCE_END)
-            return parts->count ? LS_OK : refuse_shape(plan, "an empty list");
+            return parts->count ? LS_OK
+                                : refuse_shape(plan, "this list is empty; add a line `- option: "
+                                                     "value`, or remove the key");
         LS_TRY(add_part(plan, parts, &set));
         LS_TRY(read_mapping(plan, &(mapping){set, of}));
     }
@@ -295,9 +299,9 @@ static ls_status read_key(plan_reading *plan, plan_key key)
 static ls_status read_document(plan_reading *plan)
 {
     const char *text = NULL;
-    LS_TRY(expect(plan, FYET_STREAM_START, "this"));
-    LS_TRY(expect(plan, FYET_DOCUMENT_START, "an empty file"));
-    LS_TRY(expect(plan, FYET_MAPPING_START, "a document that is not a mapping"));
+    LS_TRY(expect(plan, FYET_STREAM_START, "this is not a plan; " VALID));
+    LS_TRY(expect(plan, FYET_DOCUMENT_START, "the file is empty; " VALID));
+    LS_TRY(expect(plan, FYET_MAPPING_START, "this is not a plan; " VALID));
     for (;;) {
         LS_TRY(advance(plan));
         if (plan->event->type == FYET_MAPPING_END)
@@ -311,8 +315,8 @@ static ls_status read_document(plan_reading *plan)
         LS_TRY(key < PLAN_KEYS ? read_key(plan, key)
                                : read_option(plan, &(mapping){plan->set, PLAN_KEYS}, text));
     }
-    LS_TRY(expect(plan, FYET_DOCUMENT_END, "this"));
-    LS_TRY(expect(plan, FYET_STREAM_END, "a second document"));
+    LS_TRY(expect(plan, FYET_DOCUMENT_END, "the plan must end here; remove what follows"));
+    LS_TRY(expect(plan, FYET_STREAM_END, "the plan must end here; remove what follows"));
     if (*plan->option_at && (plan->seen[CASES] || plan->seen[DEFAULTS]))
         return ls_fail(LS_CODE_USAGE, "plan", plan->option_at, "%s",
                        "an option next to `cases:` or `defaults:` would apply to no case; move "
@@ -342,7 +346,7 @@ ls_status ls_experiment_read(const char *path, ls_option_set *set, ls_experiment
     plan_reading plan = {.set = set, .out = out};
     ls_status status = ls_option_set_open(set->command, &plan.passed);
     if (!status)
-        status = ls_yaml_begin("plan", path, what_is_valid, PLAN_MOST, &plan.file);
+        status = ls_yaml_begin("plan", path, VALID, PLAN_MOST, &plan.file);
     if (!status)
         status = read_document(&plan);
     ls_option_set_close(&plan.passed);

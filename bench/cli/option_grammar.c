@@ -33,8 +33,8 @@ static ls_status check_device_names(const ls_setting *setting, char *list)
             if (ls_device_name_overlaps(&names[i], &names[count]))
                 return ls_setting_refuse(
                     setting, LS_CODE_USAGE,
-                    "'%s' is named twice, or is a part of another device that is named; name each "
-                    "device once (every rank uses all), or give a number of devices",
+                    "'%s' is named twice, or is a part of another named device; name each device "
+                    "once, even for several ranks, or give a number of devices",
                     part);
     }
     return LS_OK;

@@ -240,8 +240,7 @@ ls_status ls_set_data(const ls_setting *setting)
     const char *foreign = ls_data_foreign(setting->text);
     if (foreign && !strchr(setting->text, ':'))
         return ls_setting_refuse(setting, LS_CODE_USAGE,
-                                 "'%s' is a file of %s; data files are named "
-                                 "file:PATH.safetensors, and " LS_DATA_CONVERTER,
+                                 "'%s' has a format that cannot be read (%s); " LS_DATA_CONVERTER,
                                  setting->text, foreign);
     return ls_set_named(setting);
 }

@@ -86,7 +86,7 @@ static char *memory_text(const ls_forecast *forecast, size_t index)
     return text;
 }
 
-/* "case 3 mirrored 2 cpu", "cases 1 to 2 single 1 cpu, towers 1 cpu": each name once. */
+/* "case 3: model mlp, strategy mirrored, devices 2 cpu"; of several cases, each name once. */
 static void print_names(const ls_forecast *forecast, size_t first, size_t last, int width)
 {
     static const char *const fields[] = {"model", "strategy", "devices"};
@@ -96,16 +96,16 @@ static void print_names(const ls_forecast *forecast, size_t first, size_t last, 
              last + 1);
     for (size_t i = first; i <= last; i++) {
         json_auto_t *row = row_of(forecast, i);
-        char name[3 * LS_CELL_SIZE + 4] = "";
+        char name[3 * (LS_CELL_SIZE + LS_TITLE_SIZE)] = "";
         for (size_t f = 0; f < sizeof fields / sizeof *fields; f++) {
             ls_option_write(fields[f], row, title, cell);
-            ls_text_add(name, sizeof name, " %s", cell);
+            ls_text_add(name, sizeof name, "%s%s %s", f ? ", " : " ", title, cell);
         }
         const size_t known = json_object_size(names);
         if (json_object_get(names, name))
             continue;
         json_object_set_new(names, name, json_true());
-        ls_text_add(line, sizeof line, "%s%s", known ? "," : "", name);
+        ls_text_add(line, sizeof line, "%s%s", known ? ";" : ":", name);
     }
     ls_text_wrap(ls_output(), line, 0, 0, width);
 }
@@ -180,21 +180,21 @@ static void tell(const ls_request *request, const ls_forecast *forecast, int *ex
         if (request->processes->rank == 0)
             ls_log_stderr("case %zu: %s", i + 1, ls_status_text(c->error));
     }
-    char bytes[32], time[32], some[48] = "";
+    char bytes[32], time[32], some[80];
+    snprintf(some, sizeof some, "cases: %zu", forecast->count);
     if (refused)
-        snprintf(some, sizeof some, " (%zu refused)", refused);
+        snprintf(some, sizeof some, "%zu of %zu cases refused", refused, forecast->count);
     if (request->processes->rank == 0 && refused == forecast->count)
-        ls_log_line(&request->log, LS_LOG_NORMAL, "dry run: cases: %zu%s; nothing was trained",
-                    forecast->count, some);
+        ls_log_line(&request->log, LS_LOG_NORMAL, "dry run: %s; nothing was trained", some);
     else if (request->processes->rank == 0)
-        ls_log_line(
-            &request->log, LS_LOG_NORMAL,
-            "dry run: cases: %zu%s; about %s%s, at most %s of memory at once; nothing was trained",
-            forecast->count, some, time_text(ls_forecast_seconds(forecast), time),
-            request->precision > 0 && !request->budget_ns
-                ? " (longer, if --until-precision needs more steps)"
-                : "",
-            ls_format_bytes((double)forecast->process.peak, bytes));
+        ls_log_line(&request->log, LS_LOG_NORMAL,
+                    "dry run: %s%s about %s%s, at most %s of memory at once; nothing was trained",
+                    some, refused ? "; the others need" : ";",
+                    time_text(ls_forecast_seconds(forecast), time),
+                    request->precision > 0 && !request->budget_ns
+                        ? " (longer, if --until-precision needs more steps)"
+                        : "",
+                    ls_format_bytes((double)forecast->process.peak, bytes));
 }
 
 ls_status ls_dry_run(ls_request *request, int *exit_status)

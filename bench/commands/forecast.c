@@ -440,9 +440,9 @@ ls_status ls_forecast_fit(ls_forecast *forecast, ls_request *request, double spe
     if (few && request->processes->rank == 0)
         ls_log_line(&request->log, LS_LOG_NORMAL,
                     "budget: %.1f s leaves too little time for timed steps, since setup, warm-up "
-                    "and checks take about %.1f s; some cases have only the smallest number of "
-                    "blocks (--blocks); use a larger `budget:`",
-                    (double)request->budget_ns * 1e-9, around_s);
+                    "and checks take about %.1f s; some cases have at most %lld timed steps, the "
+                    "fewest that --blocks allows; use a larger `budget:`",
+                    (double)request->budget_ns * 1e-9, around_s, (long long)request->blocks);
     return LS_OK;
 }
 

@@ -250,17 +250,17 @@ static ls_status refuse_alone(const ls_memory_sum *sum, const ls_memory_case *on
     if (gates && trained < sum->limit && trained < one->peak)
         snprintf(less, sizeof less, "--gate-steps 0 (which needs %s), ",
                  ls_format_bytes((double)trained, bytes));
-    return ls_fail(LS_CODE_MISSING, "memory", "the process",
-                   "the case needs %s (of this machine, or of its control group); try %sa smaller "
-                   "model, --batch or data set, or fewer devices",
-                   words, less);
+    return ls_fail(
+        LS_CODE_MISSING, "memory", "this machine",
+        "the case needs %s; try %sa smaller model, --batch or data set, or fewer devices", words,
+        less);
 }
 
 static ls_status refuse_group(const ls_memory_sum *sum, size_t needed, size_t cases)
 {
     char need[32], limit[32];
     return ls_fail(
-        LS_CODE_MISSING, "memory", "the process",
+        LS_CODE_MISSING, "memory", "this machine",
         "this case and %zu earlier case%s are timed alternately, so all stay in memory; together "
         "they need %s, but the limit is %s; run this case in a separate command",
         cases, cases == 1 ? "" : "s", ls_format_bytes((double)needed, need),
@@ -341,11 +341,11 @@ typedef struct part {
 static void parts_of(const ls_memory_sum *sum, const ls_memory_case *one, part out[PARTS])
 {
     const ls_footprint *f = &one->footprint;
-    const part parts[PARTS] = {{"sessions", "devices of the case and its judges",
+    const part parts[PARTS] = {{"sessions", "devices in training and checks",
                                 larger(f->gate.sessions, f->training.sessions)},
                                {"copies", "copies of parameters and gradients",
                                 larger(f->gate.copies, f->training.copies)},
-                               {"values", "first values", sum->values},
+                               {"values", "initial parameters", sum->values},
                                {"data", "data set", sum->data},
                                {"program", "program and libraries", sum->program}};
     memcpy(out, parts, sizeof parts);
@@ -370,7 +370,9 @@ void ls_memory_words(const ls_memory_sum *sum, const ls_memory_case *one, char *
     parts_of(sum, one, parts);
     snprintf(text, size, "%s at its peak", ls_format_bytes((double)one->peak, bytes));
     for (size_t i = 0; i < PARTS; i++)
-        ls_text_add(text, size, "%s %s %s", i ? "," : ":", parts[i].words,
+        ls_text_add(text, size, "%s%s %s", i ? ", " : " (", parts[i].words,
                     ls_format_bytes((double)parts[i].bytes, bytes));
-    ls_text_add(text, size, "; the limit is %s", ls_format_bytes((double)sum->limit, bytes));
+    ls_text_add(text, size, ")");
+    ls_text_add(text, size, "; the limit of this machine or its control group is %s",
+                ls_format_bytes((double)sum->limit, bytes));
 }

@@ -75,9 +75,8 @@ static ls_status find_operation(const ls_option_set *set, const ls_micro_op **ou
         ls_text_add(names, sizeof names, "%s%s", i ? ", " : "", operations[i].name);
     }
     return ls_fail(LS_CODE_USAGE, "micro", wanted ? wanted : "operation",
-                   wanted ? "unknown operation; valid are: %s, " NCCL_NAMES
-                          : "missing; valid are: %s, " NCCL_NAMES,
-                   names);
+                   "%s; valid are: %s (also as in nccl-tests: " NCCL_NAMES ")",
+                   wanted ? "unknown operation" : "missing", names);
 }
 
 /* The devices' names: one for every rank. */
@@ -109,8 +108,9 @@ static ls_status resolve_devices(const ls_option_set *set, int ranks, ls_micro *
     if (count != 1 && !op->redop && (count != 2 || !op->pairs))
         return ls_fail(
             LS_CODE_USAGE, "option --devices", ls_option_set_text(set, "devices", "1"),
-            "lockstep micro %s runs on one device%s; use --devices 1 or the name of a device",
-            op->name, op->pairs ? " or between two" : "");
+            "lockstep micro %s runs on one device%s", op->name,
+            op->pairs ? " or between two; use --devices 1 or 2, or the names of one or two devices"
+                      : "; use --devices 1 or the name of a device");
     return LS_OK;
 }
 

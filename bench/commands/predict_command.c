@@ -419,8 +419,8 @@ ls_status ls_command_predict(ls_request *request, int *exit_status)
     if (!refused && p.measured.others)
         ls_log_line(
             &request->log, LS_LOG_NORMAL,
-            "%zu measured rows are not compared with predictions; only rows of one process can "
-            "be, measured on one device, or on several with --link",
+            "measured rows that are not compared with predictions: %zu; a row must be measured in "
+            "one process, and on one device or with --link",
             p.measured.others);
     if (!refused)
         lost = request->prediction.calibrate ? calibrate(&p) : predict_all(&p);

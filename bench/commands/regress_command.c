@@ -49,9 +49,10 @@ static ls_status read_fail_on(const char *list, ls_regress_task *task)
         ls_fail_key *key = &task->fail_on[task->fail_count];
         if (strncmp(one, "undecided", name) == 0 && name == strlen("undecided")) {
             if (!one[name] || !ls_parse_integer(one + name + 1, 1, 1000, &task->undecided))
-                return ls_fail(LS_CODE_USAGE, "--fail-on", one,
-                               "this is not valid; use --fail-on undecided=N, which fails a case "
-                               "after N undecided comparisons in a row");
+                return ls_fail(
+                    LS_CODE_USAGE, "--fail-on", one,
+                    "this is not valid; use --fail-on undecided=N with N from 1 to 1000, "
+                    "which fails a case after N undecided comparisons in a row");
             task->fail_count--;
             continue;
         }

@@ -299,9 +299,8 @@ static ls_status save_parameters(command_run *run, case_run *c)
         return status;
     if (!c->gate.parameters)
         return ls_fail(LS_CODE_MISSING, "option", "--save",
-                       "with --strategy %s, lockstep verify compares no training step with a "
-                       "reference, so there are no trained parameters to save; use lockstep run",
-                       c->plan.strategy->name);
+                       "the run was interrupted before it had trained parameters to save; run the "
+                       "command again");
     ls_workplace_busy(&run->workplace, true);
     status =
         ls_variables_save(&c->plan.model->graph->variables, run->request->save, c->gate.parameters);

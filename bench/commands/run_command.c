@@ -132,11 +132,12 @@ static void tell_kept(const command_run *run)
     if (!ls_interrupted() || run->processes->rank > 0)
         return;
     ls_progress_pause(run->workplace.progress);
-    ls_log_stderr("run: interrupted; cases: %zu, finished: %zu, interrupted: %zu, without a row: "
-                  "%zu; %s%s",
-                  run->count, run->finished, run->parts, run->count - run->finished - run->parts,
-                  run->results ? "rows are kept in " : "nothing is kept (--results none)",
-                  run->results ? run->request->results : "");
+    ls_log_stderr(
+        "run: interrupted; cases: %zu, finished: %zu, interrupted: %zu, without a result: "
+        "%zu; %s%s",
+        run->count, run->finished, run->parts, run->count - run->finished - run->parts,
+        run->results ? "results are kept in " : "no results are kept (--results none)",
+        run->results ? run->request->results : "");
 }
 
 static void train_group(command_run *run, size_t first, size_t end)
@@ -255,7 +256,7 @@ static ls_status compare_data(command_run *run)
         LS_TRY(ls_world_same(comm, "model file", ls_graph_file_digest(plan->model), NULL));
         LS_TRY(ls_world_same(comm, "data set", plan->data->digest, NULL));
         if (plan->initial.read && !run->cases[i].error)
-            LS_TRY(ls_world_same(comm, "first parameters", plan->initial_hash, NULL));
+            LS_TRY(ls_world_same(comm, "set of initial parameters", plan->initial_hash, NULL));
     }
     return LS_OK;
 }

@@ -129,7 +129,7 @@ static ls_status judge_first_step(const comparison *c, ls_gate *gate)
     if (!(rel <= gradient_bound))
         ls_gate_wrong(
             gate,
-            "step 0: the gradient differs from the gradient of the whole batch on one device %s",
+            "step 0: the gradient differs from the gradient of the whole batch on one device%s",
             ls_gate_difference(rel, gradient_bound, by));
     else
         ls_gate_whole_loss(c->plan, c->plan->job.start, c->loss[CANDIDATE],
@@ -226,7 +226,7 @@ static ls_status judge_library_at_once(comparison *c, uint64_t steps, ls_gate *g
             ls_gate_wrong(
                 gate,
                 "%llu steps in one run: the reduced gradient of step %llu differs from the "
-                "sum of the replicas' gradients, summed one after the other, %s",
+                "sum of the replicas' gradients, added one by one%s",
                 (unsigned long long)count, (unsigned long long)(first + count - 1),
                 ls_gate_difference(rel, gradient_bound, by));
         else if (*found.differs)
@@ -275,7 +275,7 @@ static ls_status judge_step(comparison *c, uint64_t step, ls_gate *gate)
         const float *wide = ls_oracle_wide_sum(c->run[ORACLE].run);
         ls_gate_library(step, ls_model_distance(c->variables, c->given, wide, sums),
                         "the reduced gradient differs from the sum of the replicas' gradients, "
-                        "summed one after the other,",
+                        "added one by one",
                         gate);
     }
     if (step == c->plan->job.start && !c->changes &&

@@ -315,10 +315,10 @@ static ls_status judge(ls_workplace *workplace, const ls_plan_of_case *plan, ls_
     if (!(k->kernels.max_rel <= bound_of(plan)))
         ls_gate_wrong(gate,
                       "kernels: the first gradient of %s differs from the gradient of plain C "
-                      "kernels %s",
+                      "kernels%s",
                       k->kernels.worst, ls_gate_difference(k->kernels.max_rel, bound_of(plan), by));
     else if (!(k->precision.max_rel <= precise))
-        ls_gate_wrong(gate, "precision: %s%s differs from the same computation in float64 %s",
+        ls_gate_wrong(gate, "precision: %s%s differs from the same computation in float64%s",
                       !k->layers  ? "the first gradient of "
                       : k->output ? "layer by layer, the "
                                   : "layer by layer, the gradient of ",

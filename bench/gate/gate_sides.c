@@ -44,15 +44,16 @@ void ls_gate_wrong(ls_gate *gate, const char *why, ...)
 
 const char *ls_gate_judge_name(bool oracle)
 {
-    return oracle ? "a replay of the same sums on one device" : "training on one device";
+    return oracle ? "a run on one device with the same order of additions"
+                  : "training on one device";
 }
 
 const char *ls_gate_difference(double rel, double bound, char text[LS_GATE_BY])
 {
     if (isfinite(rel))
-        snprintf(text, LS_GATE_BY, "by %.3g relative, bound %.3g", rel, bound);
+        snprintf(text, LS_GATE_BY, " (relative difference %.3g, allowed %.3g)", rel, bound);
     else
-        snprintf(text, LS_GATE_BY, "so much that only one of the two is finite");
+        snprintf(text, LS_GATE_BY, ", and only one of the two is finite");
     return text;
 }
 
@@ -63,7 +64,7 @@ void ls_gate_library(uint64_t step, double rel, const char *differs, ls_gate *ga
     if (rel > gate->library_rel || isnan(gate->library_rel))
         gate->library_rel = rel;
     if (gate->pass && !(rel <= bound))
-        ls_gate_wrong(gate, "step %llu: %s %s", (unsigned long long)step, differs,
+        ls_gate_wrong(gate, "step %llu: %s%s", (unsigned long long)step, differs,
                       ls_gate_difference(rel, bound, by));
 }
 
@@ -195,7 +196,7 @@ static ls_status judge(ls_session *judge, bool oracle, const ls_evaluation *foun
         return LS_OK;
     ls_gate_wrong(gate,
                   "evaluation after %llu steps: with equal samples and parameters, %llu of %llu "
-                  "predictions are right here, and %llu of "
+                  "predictions are right here, but %llu of "
                   "%llu in %s%s",
                   (unsigned long long)gate->steps, (unsigned long long)found->right,
                   (unsigned long long)found->counted, (unsigned long long)expected.right,

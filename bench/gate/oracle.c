@@ -331,8 +331,8 @@ static ls_status records(ls_run *run, uint64_t first, uint64_t count, ls_step_re
     if (count != 1 || first + 1 != me->at)
         return ls_fail(
             LS_CODE_USAGE, "replay", "records",
-            "only the latest step's records (who exchanged with whom) are kept, so the records of "
-            "this step are deleted; the C code must read them before the next step");
+            "only the records of the latest step (who exchanged with whom) are kept; in your C "
+            "code, read a step's records before the next step begins");
     *out = me->latest;
     *mark_ns = 0;
     return LS_OK;

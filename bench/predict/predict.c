@@ -48,9 +48,10 @@ static ls_status read_slowdown(const char *text, ls_predictor *out)
         *equals++ = 0;
     if (!equals || !ls_parse_integer(copy, 0, INT32_MAX, &device) ||
         !ls_parse_real(equals, &out->slow_factor) || !(out->slow_factor > 0))
-        return ls_fail(LS_CODE_USAGE, "option --slowdown", text,
-                       "this is not RANK=FACTOR with a factor above 0; --slowdown 3=1.2 makes "
-                       "device 3 a fifth slower");
+        return ls_fail(
+            LS_CODE_USAGE, "option --slowdown", text,
+            "this is not a device's number and a factor above 0; for example, --slowdown "
+            "3=1.2 makes device 3 a fifth slower");
     out->slow_device = (int)device;
     return LS_OK;
 }

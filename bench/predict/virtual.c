@@ -20,7 +20,7 @@ static ls_status reserve_memory(void *context, size_t bytes, void **out)
     void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED)
-        return ls_fail_memory("virtual device", bytes);
+        return ls_fail_memory("simulated device", bytes);
     *out = memory;
     return LS_OK;
 }
@@ -48,7 +48,7 @@ static ls_status call_directly(ls_device *device, ls_status (*call)(void *contex
 static ls_status open_queue(ls_device *device, const char *name, ls_queue **out)
 {
     ls_queue *queue;
-    LS_TRY(ls_allocate("virtual device", &queue, 1, sizeof *queue));
+    LS_TRY(ls_allocate("simulated device", &queue, 1, sizeof *queue));
     queue->device = device;
     queue->name = name;
     *out = queue;
@@ -107,7 +107,7 @@ static ls_status always_idle(const ls_queue *queue, bool *out)
 
 static ls_status open_event(ls_device *device, ls_event **out)
 {
-    LS_TRY(ls_allocate("virtual device", out, 1, sizeof **out));
+    LS_TRY(ls_allocate("simulated device", out, 1, sizeof **out));
     (*out)->device = device;
     return LS_OK;
 }
@@ -158,7 +158,7 @@ ls_status ls_virtual_device_open(const ls_device_name *name, int number, ls_devi
                                  ls_device **out)
 {
     ls_device *device;
-    LS_TRY(ls_allocate("virtual device", &device, 1, sizeof *device));
+    LS_TRY(ls_allocate("simulated device", &device, 1, sizeof *device));
     ls_device_info *info = &device->info;
     if (like)
         *info = *ls_device_describe(like);
@@ -202,14 +202,15 @@ typedef struct virtual_op {
 static ls_status refuse_run(ls_op *op, ls_queue *queue)
 {
     (void)queue;
-    return ls_fail(LS_CODE_USAGE, "virtual device", op->name,
-                   "simulated devices cannot exchange data; use lockstep run");
+    return ls_fail(LS_CODE_USAGE, "simulated device", op->name,
+                   "this operation exchanges data, but simulated devices hold none; measure this "
+                   "strategy with lockstep run");
 }
 
 static ls_status make_op(ls_comm *base, const char *name, virtual_op **out)
 {
     virtual_end *end = (virtual_end *)base;
-    LS_TRY(ls_allocate("virtual device", out, 1, sizeof **out));
+    LS_TRY(ls_allocate("simulated device", out, 1, sizeof **out));
     (*out)->op = (ls_op){.name = name, .run = refuse_run, .use = LS_TIME_COMMUNICATION};
     (*out)->what = (ls_virtual_comm){.group = end->group,
                                      .rank = base->rank,
@@ -236,8 +237,9 @@ static ls_status put_no_direct(ls_comm *comm, ls_half half, float *data, ls_exte
     (void)data;
     (void)extent;
     *out = NULL;
-    return ls_fail(LS_CODE_USAGE, "virtual device", comm->device->info.text,
-                   "simulated devices share no memory; use another --allreduce");
+    return ls_fail(LS_CODE_USAGE, "simulated device", comm->device->info.text,
+                   "--allreduce direct needs memory that the devices share, but simulated devices "
+                   "share none; use another one, such as --allreduce ring");
 }
 
 static void abandon_nothing(ls_comm *comm)
@@ -258,12 +260,12 @@ static ls_status open_ends(ls_comm *processes, ls_device *const *devices, int co
 {
     virtual_group *group;
     (void)processes;
-    LS_TRY(ls_allocate("virtual device", &group, 1,
+    LS_TRY(ls_allocate("simulated device", &group, 1,
                        sizeof *group + (size_t)count * sizeof(ls_device *)));
     memcpy(group->devices, devices, (size_t)count * sizeof(ls_device *));
     for (int r = 0; r < count; r++) {
         virtual_end *end;
-        ls_status status = ls_allocate("virtual device", &end, 1, sizeof *end);
+        ls_status status = ls_allocate("simulated device", &end, 1, sizeof *end);
         if (status) {
             for (int opened = 0; opened < r; opened++)
                 close_end(comms[opened]);

@@ -99,10 +99,11 @@ ls_status ls_regress_judge(const ls_regress_task *task, ls_regress *regress)
     LS_TRY(ls_results_ask(regress->results, "SELECT count(*) FROM cases", &count));
     if (count == 0)
         return ls_fail(LS_CODE_MISSING, "regress", task->side[LS_NEW],
-                       "nothing can be compared, since no row %s",
+                       "nothing can be compared, since %s",
                        task->where.narrows
-                           ? "matches --where; give other conditions"
-                           : "describes a measured case; give other options for the case");
+                           ? "no row matches --where; give other conditions"
+                           : "this program printed no result row of a case; run it alone with the "
+                             "same options to see why");
     LS_TRY(ls_regress_judge_each(task, regress, "SELECT kase FROM cases"));
     LS_TRY(ls_regress_do(regress, "unknown", facts, found));
     if (json_unpack(found, "[{s:s}]", "key", &key) == 0) /* it would always pass */
@@ -125,7 +126,8 @@ static ls_status compare(const ls_regress_task *task, ls_regress *out)
         return ls_fail(LS_CODE_USAGE, "option",
                        task->instructions ? "--instructions" : task->options[0],
                        "applies only to two programs, but two results files are compared; remove "
-                       "this option (--where chooses cases)");
+                       "this option%s",
+                       task->instructions ? "" : " (to choose cases of files, use --where)");
     if (files)
         return ls_regress_read(task, out);
     LS_TRY(ls_regress_can_count(task));
@@ -160,10 +162,11 @@ ls_status ls_regress_count_undecided(const char *path, int64_t most, ls_regress 
     json_t *cases = NULL;
     if (access(path, F_OK) == 0 &&
         (json_unpack(before, "{s:o}", "cases", &cases) < 0 || !json_is_array(cases)))
-        return ls_fail(LS_CODE_MISSING, "--fail-on undecided", path,
-                       "this file is not the report of an earlier comparison: %s; name such a "
-                       "report, or remove this file to count undecided comparisons from 0",
-                       before ? "there are no cases in the file" : error.text);
+        return ls_fail(
+            LS_CODE_MISSING, "--fail-on undecided", path,
+            "this file is not the report of an earlier comparison, whose counts would be "
+            "continued: %s; name such a report, or remove this file to count from 0",
+            before ? "it has no cases" : error.text);
     json_auto_t *values = json_pack("{s:O*,s:I}", "before", cases, "most", (json_int_t)most);
     return ls_regress_do(regress, "undecided", values, NULL);
 }

@@ -71,7 +71,7 @@ static ls_status check(const char *name, const int ends[2], uint64_t begin, uint
     if (ls_clock_ns() - begin > limit_ns)
         return ls_fail(LS_CODE_MISSING, "program", name,
                        "this program did not end within %.0f s and was killed; run it alone to see "
-                       "why, or use a smaller model or fewer rows",
+                       "why, or give it a smaller model or fewer cases",
                        (double)limit_ns * 1e-9);
     for (int i = 0; i < 2; i++)
         if (fstat(ends[i], &facts) == 0 && facts.st_size > TEXT_MOST)

@@ -88,7 +88,8 @@ ls_status ls_results_list(ls_results_task *task)
     LS_TRY(table ? list_table(task, count) : write_chosen(task, ls_output()));
     if (count == 0)
         ls_log_stderr("results: %s: no rows%s", task->file,
-                      task->selection.narrows ? " that match" : "");
+                      task->selection.narrows ? " match; use another --where or --since"
+                                              : "; name another file with --results");
     return LS_OK;
 }
 

@@ -132,7 +132,8 @@ void ls_row_note(const ls_row_facts *f, json_t *row)
              "give --steps a multiple of that number",
              (unsigned long long)ls_timed_counted(timed), f->plan->job.update.period);
     if (timed->imprecise)
-        note(row, "imprecise: the time limit or the budget ran out before ci95 was as narrow as "
-                  "asked; raise --max-time or `budget:`");
+        note(row,
+             "imprecise: time ran out before ci95 (the 95%% confidence interval) was as narrow as "
+             "asked; raise --max-time, or `budget:` in the plan");
     free(memory);
 }

@@ -200,7 +200,7 @@ expect "what was searched" grep -q '^Of [0-9]* combinations that were searched' 
 # shellcheck disable=SC2086
 lockstep advise $small $link --results none --memory-limit 1KB
 expect "nothing fits: status 3" [ "$code" -eq 3 ]
-expect "why, and what would do" one_line "no combination of options fits into a device's memory (tried: [0-9]*; limit: 1000 B); the smallest needs .* KiB: "
+expect "why, and what would do" one_line "no combination of options fits into a device's memory (tried: [0-9]*; limit: 1000 B); the smallest, --strategy .*, needs .* KiB; "
 expect "and for each strategy" grep -q '^refused: mirrored ' out
 expect "in 80 columns" python3 -c "import sys; sys.exit(max(len(line.rstrip('\n')) for line in open('out')) > 80)"
 

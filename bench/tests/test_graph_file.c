@@ -331,9 +331,8 @@ static void test_links_refused(void **state)
                    "add takes two layers, but only one is given; `- add: NAME`");
     layers_refused("  - relu\n  - add: relu0\n", "5:", "add takes the layer relu0 twice");
     layers_refused("  - conv: {units: 4, window: 3}\n  - add: input0\n", "5:5",
-                   "the two inputs of this layer must have the same shape (shape of the input: "
-                   "conv0 [6,6,4] and "
-                   "input0 [8,8,2])");
+                   "the two inputs of this layer must have the same shape; change a layer before "
+                   "(the input conv0 has shape [6,6,4], the input input0 has shape [8,8,2])");
     layers_refused("  - dense: {units: 4, shares: relu0}\n", "4:", "called 'relu0'");
     layers_refused("  - relu\n  - dense: {units: 4, shares: relu0}\n", "5:5",
                    "the layer to share variables with has");
@@ -349,7 +348,7 @@ static void test_links_refused(void **state)
     layers_refused("  - dense: 2\n  - squared_error\n",
                    "5:", "squared_error takes one value per sample");
     layers_refused("  - dense: 2\n  - logistic_loss\n", "5:5",
-                   "the logit; put `dense: 1` before the loss (shape of the input: dense0 [2])");
+                   "the logit; put `dense: 1` before the loss (the input dense0 has shape [2])");
 }
 
 static void test_tokens_refused(void **state)

@@ -156,7 +156,7 @@ expect "a sweep being checked: status 130" [ "$code" -eq 130 ]
 rows "a sweep being checked: the gate that passed is kept, without a time" \
     "[x['case']['model'] for x in rows] == ['poly'] and r['result']['status'] == 'interrupted' and
      r['equivalence']['pass'] and 'time' not in r"
-expect "and a line says what is kept" grep -q 'interrupted: 1, without a row: 1; rows are kept in int.db' err
+expect "and a line says what is kept" grep -q 'interrupted: 1, without a result: 1; results are kept in int.db' err
 sweep="run --model poly --steps 100000 --blocks 1 --gate-steps 0 --format jsonl"
 sweep+=" --seed $(seq -s, 1 200)"
 rm -f int.db

@@ -56,7 +56,7 @@ refused() {
     expect "status 3" [ "$code" -eq 3 ]
     rows "an error without training" "all(r['result']['status'] == 'error' and 'time' not in r and 'train' not in r for r in rows)"
     rows "what it needs, $largest first" "all(re.search(
-        r'^memory: cpu:\d: \d+ bytes are needed, but --memory fraction=\S+ allows \d+; memory of the case by device: cpu:\S+: [0-9.]+ [KMG]iB( each)?: $largest [0-9.]+ '
+        r'^memory: cpu:\d: \d+ bytes are needed, but --memory fraction=\S+ allows only \d+ bytes; memory of the case by device: cpu:\S+: [0-9.]+ [KMG]iB( each)? .$largest [0-9.]+ '
         r'.*; use .*, or --memory growth$', r['result']['reason']) for r in rows)"
 }
 refused optimizer --model mlp:784-32-10 --data synthetic:60 --batch 4 --strategy single,mirrored,towers --devices 1 --memory fraction=0.00001
@@ -65,7 +65,7 @@ refused parameters --model mlp --data synthetic:60 --strategy ps --ranks 3 --mem
 # What mirrored cannot hold trains by shares, in the same memory: 8 MB of 9.2.
 deep="--model mlp:784-256-256-256-256-256-256-10 --data synthetic:60 --batch 12 --bucket-bytes 200KiB --devices 2"
 refused optimizer $deep --strategy mirrored --memory fraction=0.0001
-fraction=$(sed -n 's/.*--memory fraction=[^ ]* allows \([0-9]*\); .*/\1/p' out | awk '{ printf "%.8f", 8e6 / $1 * 0.0001 }')
+fraction=$(sed -n 's/.*--memory fraction=[^ ]* allows only \([0-9]*\) bytes; .*/\1/p' out | awk '{ printf "%.8f", 8e6 / $1 * 0.0001 }')
 refused optimizer $deep --strategy mirrored --memory fraction=$fraction
 lockstep run $small $deep --strategy zero --zero-stage 3 --memory fraction=$fraction
 rows "stage 3 trains where mirrored is refused" "[r['result']['status'] for r in rows] == ['ok']"
@@ -74,11 +74,11 @@ rows "stage 3 trains where mirrored is refused" "[r['result']['status'] for r in
 cpus=$(python3 -c "import json; print(json.load(open('devices.json'))['devices'][0]['capacity'] // (150 << 20))")
 lockstep run $small --model mlp:784-16384-10 --data synthetic:60 --batch 4 --strategy zero --zero-stage 3 --devices 4 --cpu-devices "$cpus"
 expect "too large a judge: status 3" [ "$code" -eq 3 ]
-rows "what the judge needs" "re.search(r'^memory: cpu:0: \d+ bytes are needed, but --memory growth allows \d+; memory of the '
-    r'check against the reference by device: cpu:0: [0-9.]+ [MG]iB: optimizer .*; use .*, or --gate-steps 0$', r['result']['reason'])"
+rows "what the judge needs" "re.search(r'^memory: cpu:0: \d+ bytes are needed, but --memory growth allows only \d+ bytes; memory of the '
+    r'check against the reference by device: cpu:0: [0-9.]+ [MG]iB .optimizer .*; use .*, or --gate-steps 0$', r['result']['reason'])"
 lockstep run $small $mlp --strategy mirrored --devices 2 --memory fraction=0.00001 --dry-run
 expect "a dry run: status 3" [ "$code" -eq 3 ]
-expect "and the same words" grep -q '^lockstep: case 1: memory: cpu:0: .* memory of the case by device: cpu:0+cpu:1: .* each: ' err
+expect "and the same words" grep -q '^lockstep: case 1: memory: cpu:0: .* memory of the case by device: cpu:0+cpu:1: .* each (' err
 
 # ---- Nothing of a model's size is allocated or drawn before it is known to fit -------------------
 
@@ -145,7 +145,7 @@ if [ -n "$group" ] && ! sanitized; then
     limited 300M run --steps 3 --model mlp:784-2048-2048-10 --data synthetic:256 --results none --format jsonl --cpu-devices 1
     collect_rows
     expect "300 MB are too few: status 3" [ "$code" -eq 3 ]
-    rows "and what would do" "re.match('memory: the process: the case needs .* the limit is 300.0 MiB .*; try --gate-steps 0 ', r['result']['reason'])"
+    rows "and what would do" "re.match('memory: this machine: the case needs .* control group is 300.0 MiB; try --gate-steps 0 ', r['result']['reason'])"
     limited 300M run $model --cpu-devices 1 --dry-run
     peak=$(python3 -c 'import json; print(json.load(open("out"))["estimate"]["process"]["peak"])')
     limited $((peak * 98 / 100)) run $model --cpu-devices 1

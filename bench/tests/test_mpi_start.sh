@@ -36,9 +36,9 @@ version=$("$LOCKSTEP" --version | sed -n 's/^lockstep  *\([0-9.]*\).*/\1/p;q')
 sed "s/${version//./\\.} /${version//[0-9]/9} /g" "$LOCKSTEP" >other
 chmod +x other
 beside "$work/other" run --strategy mirrored $small --timeout $patience
-ended 2 'rank: 1 on .*: build: not equal to rank 0.s: '
+ended 2 'rank: 1 on .*: its build (.*) differs from rank 0.s ('
 beside "$LOCKSTEP" run --strategy mirrored $small --timeout 61s
-ended 2 'rank: 1 on .*: command line: not equal to rank 0.s: .*; start all ranks with the same program, options and files'
+ended 2 'rank: 1 on .*: its command line (.*) differs from rank 0.s (.*); start all ranks with the same program, options and files'
 # A file of the same name on two disks, with one different value.
 mkdir one two
 python3 - <<'P'
@@ -51,13 +51,13 @@ for name, value in ("one", 1.0), ("two", 2.0):
 P
 apart="run --strategy mirrored --model mlp:3-2 --data file:d.safetensors --batch 2 --steps 3 --results none"
 apart two $apart
-ended 2 'rank: 1 on .*: data set: not equal to rank 0.s'
+ended 2 'rank: 1 on .*: its data set differs from rank 0.s; '
 # Each rank reads the model's file, and its text is the same.
 for n in one two; do
     echo "{data: synthetic, input: [3], layers: [dense: 2, softmax_cross_entropy]} # $n" >$n/own.yaml
 done
 apart two run --strategy mirrored --model graph:own.yaml --data synthetic:8 --batch 2 --steps 3 --results none
-ended 2 'rank: 1 on .*: model file: not equal to rank 0.s'
+ended 2 'rank: 1 on .*: its model file differs from rank 0.s; '
 # A file that one rank lacks: checking the cases before they run ends all ranks, too.
 mkdir three
 for look in "" --dry-run "--resume --results r.db"; do
@@ -71,6 +71,6 @@ for options in 'steps: 3/steps: 6' 'allreduce: ring/allreduce: tree' 'save: w/se
     echo "${options#*/}" >two/p.yaml
     apart="run --strategy mirrored --model mlp:784-16-10 --data synthetic:500 --batch 60 --plan p.yaml --results none"
     apart two $apart
-    ended 2 'rank: 1 on .*: set of options: not equal to rank 0.s; '
+    ended 2 'rank: 1 on .*: its set of options differs from rank 0.s; '
 done
 finish

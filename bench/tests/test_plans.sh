@@ -25,9 +25,9 @@ COLUMNS=60 lockstep run --plan "$plans/strategies.yaml" --dry-run
 expect "or 60" [ "$(awk 'length > 60' out)" = "" ]
 expect "it has a line a case" [ "$(grep -c "^ *[0-9]* " <(sed "/^$/,\$d" out))" -eq 16 ]
 expect "then what each device needs, the largest use first" \
-    grep -qE '^ +cpu:0\+cpu:1: [0-9.]+ [KMG]iB each: (activations|parameters|optimizer) ' out
+    grep -qE '^ +cpu:0\+cpu:1: [0-9.]+ [KMG]iB each \((activations|parameters|optimizer) ' out
 
-expect "beside its name" grep -qx 'case 3 mlp:784-128-10 towers 2 cpu' out
+expect "beside its name" grep -qx 'case 3: model mlp:784-128-10, strategy towers, devices 2 cpu' out
 lockstep run --model mlp --dry-run --steps 10000000
 expect "a long time in minutes or hours" grep -qE '^lockstep: dry run: cases: 1; about [0-9.]+ (min|h), ' err
 
@@ -147,11 +147,11 @@ rows "--devices all" "[len(r['case']['devices']) for r in rows] == [1, 2, 3]"
 tight="--model mlp --data synthetic:2000 --memory fraction=1e-6"
 lockstep run $tight --dry-run
 expect "a case that is refused has no time" eval '[ "$code" -eq 3 ] && grep -qx \
-    "lockstep: dry run: cases: 1 (1 refused); nothing was trained" err'
+    "lockstep: dry run: 1 of 1 cases refused; nothing was trained" err'
 lockstep run ${tight/mlp/mlp,poly} --dry-run
 seconds=$(awk '$2 == "poly" && !/case/ {print $5; exit}' out) # of the case that runs, rounded in the summary
 expect "nor a share of the others: $seconds s" grep -qE \
-    "^lockstep: dry run: cases: 2 \\(1 refused\\); about (${seconds%.*}|$((${seconds%.*} + 1))) s, at most [0-9.]+ MiB of memory" err
+    "^lockstep: dry run: 1 of 2 cases refused; the others need about (${seconds%.*}|$((${seconds%.*} + 1))) s, at most [0-9.]+ MiB of memory" err
 printf 'model: poly\nlr: [0.1, 1e-1, .1, 0.10]\nsteps: 2\nwarmup: 0\n' >spelled.yaml
 lockstep run --plan spelled.yaml --dry-run
 expect "four spellings of one rate are named" grep -q -- '--lr 0.1, 1e-1, .1, 0.10: this case is listed 4 times and runs once' err

@@ -127,7 +127,7 @@ expect "an option that differs has a column" grep -qE '^id .* batch +.*step ms' 
 expect "rows of one command: the fastest of each batch is named" [ "$(grep -cE '^fastest of batch (50|100): ' out)" -eq 2 ]
 lockstep results list --results made.db --where strategy=towers
 expect "no row fits: status 0, and a line says so" [ "$code" -eq 0 ]
-expect "no row fits: on stderr" one_line "no rows that match"
+expect "no row fits: on stderr" one_line "no rows match"
 
 # Numbers are compared exactly: beyond 2^53 a double holds every second one only.
 python3 - <<'P'

@@ -245,7 +245,7 @@ static void what_gpus_need_is_counted(void **state)
     here.devices[0].limit--;
     ls_status refused = ls_need_refuse(&here, &gpus, false);
     assert_int_equal(ls_status_code(refused), LS_CODE_MISSING);
-    assert_non_null(strstr(ls_status_text(refused), "but --memory all allows "));
+    assert_non_null(strstr(ls_status_text(refused), "but --memory all allows only "));
     assert_non_null(strstr(ls_status_text(refused), "; memory of the case by device: "));
     ls_status_free(refused);
     ls_need_free(&here);

@@ -76,7 +76,7 @@ size_t ls_need_sum(const ls_memory_formula *formula);
 
 /**
  * Prints the need of device `first` and of later devices with the same need, largest first:
- * "cpu:0+cpu:1: 2.3 MiB each: activations 1.1 MiB, optimizer 795.1 KiB, ..". Returns how many
+ * "cpu:0+cpu:1: 2.3 MiB each (activations 1.1 MiB, optimizer 795.1 KiB, ..)". Returns how many
  * devices that are.
  */
 size_t ls_need_print(FILE *stream, const ls_need *need, size_t first);

@@ -99,13 +99,14 @@ size_t ls_need_print(FILE *stream, const ls_need *need, size_t first)
         fprintf(stream, "%s+", device->name);
     fprintf(stream, "%s: %s%s", device[count - 1].name,
             ls_format_bytes((double)ls_need_sum(&device->formula), text), count > 1 ? " each" : "");
-    const char *before = ": ";
+    const char *before = " (";
     for (int use = next_use(&device->formula, -1); use >= 0;
          use = next_use(&device->formula, use)) {
         fprintf(stream, "%s%s %s", before, ls_memory_use_name((ls_memory_use)use),
                 ls_format_bytes((double)device->formula.bytes[use], text));
         before = ", ";
     }
+    fputc(')', stream);
     return count;
 }
 
@@ -159,14 +160,15 @@ ls_status ls_need_refuse(const ls_need *need, const ls_plan_of_case *plan, bool 
         i += ls_need_print(stream, need, i);
     }
     fclose(stream);
-    return ls_fail(LS_CODE_MISSING, "memory", most->name,
-                   "%zu bytes are needed, but --memory %s allows %zu; memory of the %s by device: "
-                   "%s; use %s%s",
-                   ls_need_sum(&most->formula), judge ? "growth" : memory, most->limit,
-                   judge ? "check against the reference" : "case", text, remedy_of(&most->formula),
-                   judge                                 ? ", or --gate-steps 0"
-                   : strncmp(memory, "fraction", 8) == 0 ? ", or --memory growth"
-                                                         : "");
+    return ls_fail(
+        LS_CODE_MISSING, "memory", most->name,
+        "%zu bytes are needed, but --memory %s allows only %zu bytes; memory of the %s by "
+        "device: %s; use %s%s",
+        ls_need_sum(&most->formula), judge ? "growth" : memory, most->limit,
+        judge ? "check against the reference" : "case", text, remedy_of(&most->formula),
+        judge                                 ? ", or --gate-steps 0"
+        : strncmp(memory, "fraction", 8) == 0 ? ", or --memory growth"
+                                              : "");
 }
 
 /* ---- Growth ---------------------------------------------------------------------------------- */

@@ -103,11 +103,11 @@ ls_status ls_world_same(ls_comm *comm, const char *what, uint64_t value, const c
     if (other == comm->size)
         return LS_OK;
     snprintf(rank, sizeof rank, "%d on %s", other, all[other].host);
+    const char *open = text ? " (`" : "", *close = text ? "`)" : "";
     return ls_fail(LS_CODE_USAGE, "rank", rank,
-                   "%s: not equal to rank 0's%s%s%s%s; start all ranks with the same program, "
-                   "options and files",
-                   what, text ? ": " : "", text ? all[other].text : "", text ? ", not " : "",
-                   text ? all[0].text : "");
+                   "its %s%s%s%s differs from rank 0's%s%s%s; start all ranks with the same "
+                   "program, options and files",
+                   what, open, all[other].text, close, open, all[0].text, close);
 }
 
 ls_status ls_world_differs(ls_comm *comm, uint64_t value, int *rank)

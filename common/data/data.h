@@ -80,7 +80,7 @@ bool ls_data_peek(const char *spec, int rank, int64_t *shape);
 
 /** What to do with a file of another format. */
 #define LS_DATA_CONVERTER                                                                          \
-    "datasets/README.md has a short converter (--data synthetic needs no file)"
+    "convert it to file:PATH.safetensors (datasets/README.md shows how), or use --data synthetic"
 
 /** The format that the end of a file's name stands for, where it is one that is not read: "CSV";
  * else NULL. */

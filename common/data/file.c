@@ -137,7 +137,7 @@ static ls_status check_file(const char *path)
     if (foreign)
         return ls_fail(
             LS_CODE_USAGE, "--data file", path,
-            "this is a file of %s by its name, but data files are safetensors; " LS_DATA_CONVERTER,
+            "this file has, by its name, a format that cannot be read (%s); " LS_DATA_CONVERTER,
             foreign);
     if (access(path, R_OK) != 0)
         return ls_fail(LS_CODE_MISSING, what, path,

@@ -357,7 +357,7 @@ done <"$dir/table" >"$dir/tried"
 # What detected each, after how many steps, and what it named, from the rows' reasons.
 python3 - "$dir" <<'PYTHON' || fail "some lines of the table are not found with status 1, or 3 by the check of spans"
 import json, re, sys
-judges = {"oracle": r"^step (\d+): .* in a replay of the same sums", "reference": r"^step (\d+): .* in training on one device",
+judges = {"oracle": r"^step (\d+): .* in a run on one device with the same order", "reference": r"^step (\d+): .* in training on one device",
           "gradient bound": r"^step (\d+): the gradient differs ", "loss bound": r"^step (\d+): .* when the whole batch is computed in one pass",
           "alone": r"^step (\d+): .*trains one replica at a time", "steps in one run": r"^(\d+) steps in one run: ", "evaluation": r"^evaluation after (\d+) steps: ",
           "race check": r"^race: ", "step check": r"^step: ", "span check": r"^span: ", "plain C": r"^kernels: the first gradient of ", "slope": r"^kernels: the first gradient is ",
@@ -412,7 +412,7 @@ PYTHON
   done
   echo "$bug: found in a timed run, $options"
 done <<'RUNS'
-tail_not_reduced|step 10: .* a replay of the same sums|--strategy mirrored --devices 2 --data synthetic:1050 --epochs 1 --gate-steps 3
+tail_not_reduced|step 10: .* with the same order of additions|--strategy mirrored --devices 2 --data synthetic:1050 --epochs 1 --gate-steps 3
 tail_not_reduced|step 10: .* training on one device|--strategy hybrid --devices 4 --data synthetic:1050 --epochs 2 --gate-steps 3 --reduce exact
 update_left_out|after 8 steps: .* on replica 1, but .* on replica 0|--strategy mirrored --devices 2 --data synthetic:1000 --steps 8 --gate-steps 0
 update_left_out|after 8 steps: .* several devices have, is .* on device 3, but |--strategy hybrid --hybrid-inner zero --devices 4 --zero-stage 3 --data synthetic:1000 --steps 8 --gate-steps 0

@@ -421,21 +421,23 @@ ls_status ls_advice_check(const ls_advice *advice, const ls_predictor *p)
         return ls_fail(
             LS_CODE_MISSING, "option --memory-limit", p->request->memory_limit,
             "no combination of options fits into a device's memory (tried: %zu; limit: %s); the "
-            "smallest needs %s: %s%s%s; use a smaller --batch or more --devices",
+            "smallest, --strategy %s%s%s, needs %s; use a smaller --batch or more --devices",
             advice->over, ls_format_bytes((double)p->memory_limit, limit),
-            ls_format_bytes((double)advised->memory, least), advised->config.strategy->name,
-            *advised->options ? " " : "", advised->options);
+            advised->config.strategy->name, *advised->options ? " " : "", advised->options,
+            ls_format_bytes((double)advised->memory, least));
     for (size_t i = 0; i < advice->refused_count; i++) { /* the last among equal cases */
         const ls_advised *refused = &advice->refused[i];
         if (!why || ls_strategy_alone(why->config.strategy) || refused->code == LS_CODE_MISSING)
             why = refused;
     }
+    const char *name = why ? why->config.strategy->name : "all", *reason = why ? why->reason : "";
+    char scope[64];
+    const int length = snprintf(scope, sizeof scope, "strategy: %s: ", name);
     return ls_fail(
         why && why->code == LS_CODE_MISSING ? LS_CODE_MISSING : LS_CODE_USAGE, "advise", "ranking",
-        "the ranking is empty, since every strategy is refused, for example %s: %s%s",
-        why ? why->config.strategy->name : "all", why ? why->reason : "",
-        why && !ls_strategy_alone(why->config.strategy) ? ""
-                                                        : "; or remove --strategy to try others");
+        "the ranking is empty, since every strategy that was tried is refused; --strategy %s: %s%s",
+        name, reason + (strncmp(reason, scope, (size_t)length) == 0 ? length : 0),
+        why && !ls_strategy_alone(why->config.strategy) ? "" : ", or remove --strategy");
 }
 
 void ls_advice_close(ls_advice *advice)

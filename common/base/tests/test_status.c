@@ -72,8 +72,7 @@ static void test_memory(void **state)
 {
     ls_status status = ls_fail_memory("batch", SIZE_MAX);
     assert_int_equal(ls_status_code(status), LS_CODE_MISSING);
-    assert_non_null(
-        strstr(ls_status_text(status), "memory: batch: more memory would be needed"));
+    assert_non_null(strstr(ls_status_text(status), "memory: batch: more memory would be needed"));
     ls_status_free(status);
 }
 

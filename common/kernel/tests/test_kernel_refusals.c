@@ -158,7 +158,8 @@ static void refuses_convolutions(ls_kernels *k)
     bad.window = (ls_window){1 << 16, 1 << 16, 1, 1, 1, 1, 1, 1, 0, 0};
     refused(t->conv_max_backward_weights(
                 k, &(ls_conv_max_backward_weights_args){bad, data, data, argmax, data, NULL}, &op),
-            op, "a sample, or the weights of one output channel, have more than 2147483647 elements");
+            op,
+            "a sample, or the weights of one output channel, have more than 2147483647 elements");
     refused(t->conv_max_backward_weights(
                 k, &(ls_conv_max_backward_weights_args){good, data, NULL, argmax, data, NULL}, &op),
             op, "dy");

@@ -9,8 +9,9 @@ static ls_status infer(ls_graph *graph, ls_node *node)
     const ls_shape *a = &graph->nodes[node->inputs[0]].shape;
     const ls_shape *b = &graph->nodes[node->inputs[1]].shape;
     if (a->rank != b->rank || memcmp(a->size, b->size, sizeof a->size))
-        return ls_fail(LS_CODE_USAGE, "graph", "add",
-                       "the two inputs of this layer must have the same shape");
+        return ls_fail(
+            LS_CODE_USAGE, "graph", "add",
+            "the two inputs of this layer must have the same shape; change a layer before");
     node->shape = *a;
     return LS_OK;
 }

@@ -25,8 +25,9 @@ static ls_status infer(ls_graph *graph, ls_node *node)
                        "the input of this layer must be an image: [height, width, channels]");
     for (int i = 0; i < 3; i++)
         if (x->size[i] != z->size[i])
-            return ls_fail(LS_CODE_USAGE, "graph", "bn",
-                           "the two inputs of this layer must have the same shape");
+            return ls_fail(
+                LS_CODE_USAGE, "graph", "bn",
+                "the two inputs of this layer must have the same shape; change a layer before");
     if (node->shares >= 0)
         return ls_fail(
             LS_CODE_USAGE, "graph", "bn",

@@ -27,14 +27,14 @@ struct ls_resumed {
 
 /* ---- What must agree ------------------------------------------------------------------------- */
 
-/* The members of `case`, each one's option, and its words where it is not the option's value. */
+/* The members of `case`, and each one's option. */
 static const struct {
-    const char *member, *option, *words;
+    const char *member, *option;
 } agreed[] = {
     {"model", "--model"},
     {"data", "--data"},
-    {"samples", "--data", "the number of training samples"},
-    {"batch_global", "--batch", "the batch of all devices together"},
+    {"samples", "--data"},
+    {"batch_global", "--batch"},
     {"counts", "--epochs"},
     {"seed", "--seed"},
     {"shuffle", "--shuffle"},
@@ -168,8 +168,10 @@ static ls_status compare_agreed(const ls_plan_of_case *plan, const ls_checkpoint
         return ls_fail(LS_CODE_USAGE, "option", option,
                        "%s is %s in this run, but %s in the checkpoint %s; change %s to match, or "
                        "start from the checkpoint's parameters alone with --load",
-                       agreed[a].words ? agreed[a].words : "the value", current, stored,
-                       checkpoint->folder, option);
+                       strcmp(member, "batch_global") == 0 ? "the batch of all devices together"
+                       : strcmp(member, "samples") == 0    ? "the number of training samples"
+                                                           : "the value",
+                       current, stored, checkpoint->folder, option);
     }
     return LS_OK;
 }

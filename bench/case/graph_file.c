@@ -159,7 +159,7 @@ static ls_status refuse_layer(const reading *r, const int *inputs, ls_status why
     if (strncmp(reason, before, sizeof before - 1) == 0)
         reason += sizeof before - 1;
     for (const int *n = inputs; *n >= 0; n++)
-        ls_text_add(text, sizeof text, "%sthe input %s has shape %s", n > inputs ? ", " : "",
+        ls_text_add(text, sizeof text, "%s%s has shape %s", n > inputs ? ", " : "",
                     r->places[*n].name,
                     shape_text(&r->graph->nodes[*n].shape, shape, sizeof shape));
     ls_status status = ls_yaml_refuse(r->file, "%.300s (%s)", reason, text);

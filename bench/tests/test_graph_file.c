@@ -300,8 +300,8 @@ static void test_layers_refused(void **state)
     layers_refused("  - dense: four\n", "4:12", "units: 'four' is not a whole number");
     layers_refused("  - dense: {units: 4, bias: 1}\n", "4:29", "bias: '1' is not yes or no");
     layers_refused("  - dense\n", "4:5",
-                   "this layer needs at least one unit; give `units:` of 1 or more (shape of the "
-                   "input: input0 [8,8,2])");
+                   "this layer needs at least one unit; give `units:` of 1 or more (input0 has "
+                   "shape [8,8,2])");
     layers_refused("  - relu: 3\n", "4:11", "relu takes no options");
     layers_refused("  - conv: {units: 4, window: [3, 3, 3]}\n", "4:37", "[height, width]");
     layers_refused("  - conv: {units: 4, window: 3, pad: zero}\n", "4:38", "none, same or centred");
@@ -331,12 +331,13 @@ static void test_links_refused(void **state)
                    "add takes two layers, but only one is given; `- add: NAME`");
     layers_refused("  - relu\n  - add: relu0\n", "5:", "add takes the layer relu0 twice");
     layers_refused("  - conv: {units: 4, window: 3}\n  - add: input0\n", "5:5",
-                   "the two inputs of this layer must have the same shape; change a layer before "
-                   "(the input conv0 has shape [6,6,4], the input input0 has shape [8,8,2])");
+                   "the two inputs of this layer must have the same shape; change either input "
+                   "(conv0 has shape [6,6,4], input0 has shape [8,8,2])");
     layers_refused("  - dense: {units: 4, shares: relu0}\n", "4:", "called 'relu0'");
     layers_refused("  - relu\n  - dense: {units: 4, shares: relu0}\n", "5:5",
                    "the layer to share variables with has");
-    layers_refused("  - relu\n  - add: [input0, relu0]\n", "5:", "write `- add: NAME`, or");
+    layers_refused("  - relu\n  - add: [input0, relu0]\n",
+                   "5:", "to name both layers, write `- add: {from");
     layers_refused("  - dense: 4\n", "4:", "the last layer, dense0, is not a loss");
     layers_refused("  - relu\n  - dense: {units: 4, from: input0}\n  - softmax_cross_entropy\n",
                    "4:5", "the output of relu0 is not used by any layer");
@@ -348,7 +349,7 @@ static void test_links_refused(void **state)
     layers_refused("  - dense: 2\n  - squared_error\n",
                    "5:", "squared_error takes one value per sample");
     layers_refused("  - dense: 2\n  - logistic_loss\n", "5:5",
-                   "the logit; put `dense: 1` before the loss (the input dense0 has shape [2])");
+                   "the logit; put `dense: 1` before the loss (dense0 has shape [2])");
 }
 
 static void test_tokens_refused(void **state)
@@ -357,10 +358,10 @@ static void test_tokens_refused(void **state)
     refused(
         "{data: text, input: [8], layers: [embedding: {units: 4, tokens: 9}, dense: {units: 10, "
         "each_position: yes}, softmax_cross_entropy]}",
-        "1:", "with an embedding, the model");
+        "1:", "with an embedding, the only input");
     refused("{data: text, input: [8], layers: [embedding: {units: 4, tokens: 9}, dense: 9, "
             "softmax_cross_entropy]}",
-            "1:", "with an embedding, the model");
+            "1:", "with an embedding, the only input");
 }
 
 static void test_files_refused(void **state)

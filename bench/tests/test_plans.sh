@@ -154,5 +154,5 @@ expect "nor a share of the others: $seconds s" grep -qE \
     "^lockstep: dry run: 1 of 2 cases refused; the others need about (${seconds%.*}|$((${seconds%.*} + 1))) s, at most [0-9.]+ MiB of memory" err
 printf 'model: poly\nlr: [0.1, 1e-1, .1, 0.10]\nsteps: 2\nwarmup: 0\n' >spelled.yaml
 lockstep run --plan spelled.yaml --dry-run
-expect "four spellings of one rate are named" grep -q -- '--lr 0.1, 1e-1, .1, 0.10: this case is listed 4 times and runs once' err
+expect "four spellings of one rate are named" grep -q -- '--lr 0.1 = 1e-1 = .1 = 0.10: this case is listed 4 times and runs once' err
 finish

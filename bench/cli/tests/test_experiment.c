@@ -190,7 +190,7 @@ static void test_bad_files(void **state)
     assert_refused("steps: 3\n%\xed: \xed\xf1", "p.yaml:2:1: this line begins with %");
     assert_refused("? add :\t? : \x01? ? :\x01:", "p.yaml:1:1: this key begins with ?");
     write_plan("model: \"a\\0b\"\n", 14);
-    assert_refused_with(NULL, "zero byte", "p.yaml:1:9: a zero byte");
+    assert_refused_with(NULL, "zero byte", "p.yaml:1:9: there is a zero byte");
     write_plan("model: a\0b\n", 11);
     assert_refused_with(NULL, "raw zero byte", "p.yaml");
     char *large = malloc((1 << 20) + 2);

@@ -196,14 +196,15 @@ static void test_repeated_cases_run_once(void **state)
     assert_null(parse_line("run --batch 32,64,32 --comm auto,thread", &request, said));
     assert_int_equal(request->case_count, 2);
     assert_non_null(strstr(
-        said, "--batch 32 --comm auto, thread: this case is listed 4 times and runs once\n"));
+        said, "--batch 32 --comm auto = thread: this case is listed 4 times and runs once\n"));
     assert_non_null(strstr(
-        said, "--batch 64 --comm auto, thread: this case is listed 2 times and runs once\n"));
+        said, "--batch 64 --comm auto = thread: this case is listed 2 times and runs once\n"));
     ls_request_free(request);
     assert_null(parse_line("run --model poly --lr 0.1,1e-1,0.2,.1,0.10", &request, said));
     assert_int_equal(request->case_count, 2);
-    assert_string_equal(said, "lockstep: case: poly, --strategy single --lr 0.1, 1e-1, .1, 0.10: "
-                              "this case is listed 4 times and runs once\n");
+    assert_string_equal(said,
+                        "lockstep: case: poly, --strategy single --lr 0.1 = 1e-1 = .1 = 0.10: "
+                        "this case is listed 4 times and runs once\n");
     ls_request_free(request);
 }
 

@@ -11,7 +11,7 @@ static ls_status infer(ls_graph *graph, ls_node *node)
     if (a->rank != b->rank || memcmp(a->size, b->size, sizeof a->size))
         return ls_fail(
             LS_CODE_USAGE, "graph", "add",
-            "the two inputs of this layer must have the same shape; change a layer before");
+            "the two inputs of this layer must have the same shape; change either input");
     node->shape = *a;
     return LS_OK;
 }

@@ -27,7 +27,7 @@ static ls_status infer(ls_graph *graph, ls_node *node)
         if (x->size[i] != z->size[i])
             return ls_fail(
                 LS_CODE_USAGE, "graph", "bn",
-                "the two inputs of this layer must have the same shape; change a layer before");
+                "the two inputs of this layer must have the same shape; change either input");
     if (node->shares >= 0)
         return ls_fail(
             LS_CODE_USAGE, "graph", "bn",

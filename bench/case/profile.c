@@ -163,11 +163,12 @@ static ls_status read_time(ls_yaml_file *file, struct fy_node *mapping, const ch
 {
     const char *text = ls_yaml_member_text(file, mapping, key);
     if (!text)
-        return ls_yaml_refuse(file, "`%s:`, a time that every layer needs, is missing", key);
+        return ls_yaml_refuse(file, "`%s:` is missing, but every layer needs this time", key);
     if (!ls_parse_time(text, out))
         return ls_yaml_refuse(
-            file, "`%s:` must be a time with a unit%s; write, for example, `%s: 1.5ms`", key,
-            strcmp(key, "weights") == 0 ? " (of the backward pass, the weights' gradients)" : "",
+            file, "`%s:`%s must be a time with a unit; write, for example, `%s: 1.5ms`", key,
+            strcmp(key, "weights") == 0 ? " (the part of `backward:` for the weights' gradients)"
+                                        : "",
             key);
     *out /= (double)batch;
     return LS_OK;

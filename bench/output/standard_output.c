@@ -54,7 +54,7 @@ ls_status ls_output_flush(FILE *stream, const char *results)
                        "a file instead");
     if (!results)
         return ls_fail(LS_CODE_MISSING, "output", name,
-                       "this output is incomplete: %s; write to a disk with free space", why);
+                       "this output is incomplete: %s; free space, or write to another disk", why);
     return ls_fail(LS_CODE_MISSING, "output", name,
                    "this output is incomplete: %s; `lockstep results list "
                    "--results %s` shows the rows that are kept",
@@ -66,7 +66,7 @@ ls_status ls_output_close(void)
     ls_status status = ls_output_flush(output, NULL);
     if (fclose(output) && !status)
         status = ls_fail(LS_CODE_MISSING, "output", "standard output",
-                         "this output is incomplete: %s; write to a disk with free space",
+                         "this output is incomplete: %s; free space, or write to another disk",
                          strerror(errno));
     output = NULL;
     return status;

@@ -87,8 +87,8 @@ static ls_status check_complete(const drawing *one, const char *name, const char
     if (last && memmem(one->text + one->bytes - last, last, end, strlen(end)))
         return LS_OK;
     return ls_fail(LS_CODE_MISSING, "report", folder,
-                   "gnuplot did not complete %s, perhaps because a disk is full; set TMPDIR to a "
-                   "folder with free space, and write to one",
+                   "gnuplot did not complete %s, perhaps because a disk is full; use folders with "
+                   "free space for the output and for TMPDIR",
                    name);
 }
 

@@ -304,7 +304,8 @@ static void test_layers_refused(void **state)
                    "shape [8,8,2])");
     layers_refused("  - relu: 3\n", "4:11", "relu takes no options");
     layers_refused("  - conv: {units: 4, window: [3, 3, 3]}\n", "4:37", "[height, width]");
-    layers_refused("  - conv: {units: 4, window: 3, pad: zero}\n", "4:38", "none, same or centred");
+    layers_refused("  - conv: {units: 4, window: 3, pad: zero}\n", "4:38",
+                   "`pad: same` or `pad: centred`");
     layers_refused("  - conv: {units: 4, window: 9}\n", "4:5",
                    "larger than the layer's input of 8 x 8");
     layers_refused("  - dense: {units: 4, name: a b}\n", "4:29", "'a b' is not a valid name");

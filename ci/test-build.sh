@@ -8,7 +8,7 @@ tier=-LE
 case "${2:-}" in
 '') ;;
 --slow) tier=-L ;;
-*) echo "usage: ci/test-build.sh DIR [--slow]" >&2; exit 2 ;;
+*) echo "usage: ci/test-build.sh DIR [--slow] (DIR: a build folder with tests; --slow: only the slow tests)" >&2; exit 2 ;;
 esac
 [ -e "$dir/CTestTestfile.cmake" ] || {
   echo "skipped: $dir is not built; ci/test.sh builds it"

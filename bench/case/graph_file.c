@@ -16,8 +16,8 @@
 #include <string.h>
 
 static const char what[] = "graph"; /* before the colon, and in messages */
-static const char valid[] = "a whole model is {data: fashion-mnist, input: [784], layers: [dense: "
-                            "128, relu, dense: 10, softmax_cross_entropy]}";
+static const char valid[] = "write a model, such as {data: fashion-mnist, input: [784], layers: "
+                            "[dense: 128, relu, dense: 10, softmax_cross_entropy]}";
 enum { LAYERS_MOST = 4096, WORDS = 600 };
 static const int64_t most_elements = INT32_MAX; /* of a layer's output */
 
@@ -162,7 +162,9 @@ static ls_status refuse_layer(const reading *r, const int *inputs, ls_status why
         ls_text_add(text, sizeof text, "%s%s has shape %s", n > inputs ? ", " : "",
                     r->places[*n].name,
                     shape_text(&r->graph->nodes[*n].shape, shape, sizeof shape));
-    ls_status status = ls_yaml_refuse(r->file, "%.300s (%s)", reason, text);
+    const size_t length = strcspn(reason, ";"); /* the advice stays last */
+    ls_status status =
+        ls_yaml_refuse(r->file, "%.*s (%s)%.300s", (int)length, reason, text, reason + length);
     ls_status_free(why);
     return status;
 }
@@ -411,9 +413,10 @@ static ls_status read_root(reading *r)
     LS_TRY(read_inputs(r, root));
     r->layers = ls_yaml_member(r->file, root, "layers");
     if (!r->layers || !fy_node_is_sequence(r->layers))
-        return ls_yaml_refuse(r->file, r->layers
-                                           ? "`layers:` is not a list; write layers: [LAYER, ..]"
-                                           : "`layers:` is missing; write layers: [LAYER, ..]");
+        return ls_yaml_refuse(r->file, r->layers ? "`layers:` is not a list; write a list, such as "
+                                                   "layers: [dense: 10, softmax_cross_entropy]"
+                                                 : "`layers:` is missing; write the layers, such "
+                                                   "as layers: [dense: 10, softmax_cross_entropy]");
     for (struct fy_node *item; (item = fy_node_sequence_iterate(r->layers, &at));)
         LS_TRY(read_layer(r, item));
     return check_graph(r);
@@ -458,7 +461,7 @@ ls_status ls_graph_file_open(const char *text, ls_model **out)
     const char *path = text[sizeof what - 1] ? text + sizeof what : "";
     if (!*path)
         return ls_fail(LS_CODE_USAGE, what, NULL,
-                       "no file is named; use --model graph:FILE.yaml (%s)", valid);
+                       "no file is named; use --model graph:FILE.yaml; in this file, %s", valid);
     LS_TRY(ls_yaml_open(what, path, valid, &file));
     return make_model(&file, out);
 }

@@ -16,7 +16,7 @@ static ls_status read_whole(ls_yaml_file *file, struct fy_node *node, const char
     const char *text = ls_yaml_text(file, node);
     if (text && ls_parse_integer(text, 1, LS_GRAPH_SIZE_MOST, out))
         return LS_OK;
-    return ls_yaml_refuse(file, "%s: '%.40s' is not a whole number from 1 to %d", key,
+    return ls_yaml_refuse(file, "%s: '%.40s' is not valid; use a whole number from 1 to %d", key,
                           text ? text : "", LS_GRAPH_SIZE_MOST);
 }
 
@@ -26,7 +26,8 @@ static ls_status read_real(ls_yaml_file *file, struct fy_node *node, const char 
     double *real = out;
     if (text && ls_parse_real(text, real) && *real >= 0)
         return LS_OK;
-    return ls_yaml_refuse(file, "%s: '%.40s' is not a number of 0 or more", key, text ? text : "");
+    return ls_yaml_refuse(file, "%s: '%.40s' is not valid; use a number of 0 or more", key,
+                          text ? text : "");
 }
 
 /* One of two words. */
@@ -39,8 +40,8 @@ static ls_status read_word(ls_yaml_file *file, struct fy_node *node, const char 
             *second = i;
             return LS_OK;
         }
-    return ls_yaml_refuse(file, "%s: '%.40s' is not %s or %s", key, text ? text : "", words[0],
-                          words[1]);
+    return ls_yaml_refuse(file, "%s: '%.40s' is not valid; use %s or %s", key, text ? text : "",
+                          words[0], words[1]);
 }
 
 static ls_status read_switch(ls_yaml_file *file, struct fy_node *node, const char *key, void *out)

@@ -227,7 +227,7 @@ refused "'last' needs complete gradients on every device, but with --zero-stage 
     --gradient-accumulation-steps 2 --gradient-accumulation-exchange last
 refused "use fewer pieces, or --zero-accumulation depth" --model mlp:20-16-10 --batch 390 --data synthetic:400 \
     --strategy zero --zero-stage 2 --devices 3 --gradient-accumulation-steps 129 --zero-accumulation breadth
-refused "at most 127 partial sums" --model mlp:20-16-10 --batch 128 --data synthetic:400 --reduce exact --micro-shards 128 \
+refused "more partial sums of the loss than the 127 that" --model mlp:20-16-10 --batch 128 --data synthetic:400 --reduce exact --micro-shards 128 \
     --strategy mirrored $accumulate 128
 refused "--zero-stage 2 or 3" $small --strategy zero --devices 2 --gradient-accumulation-steps 2 --zero-accumulation breadth
 refused "mirrored, zero or hybrid" $small --strategy towers --gradient-accumulation-exchange each

@@ -30,8 +30,8 @@ case "$built/$reason" in
 [0-9]*/"no GPU driver is installed" | [0-9]*/"the GPU driver is too old: "* | [0-9]*/"no GPU: "*) reason=${reason%%;*} ;;
 *) wrong "CUDA is '$built', and devices says '$reason'" ;;
 esac
-refused "device: gpu:0: this device does not exist on this machine (${reason:0:20}" run --model poly --results none --devices gpu:0
-refused "device: gpu:0/0: this device does not exist on this machine" run --model poly --results none \
+refused "device: gpu:0: this device cannot be used (${reason:0:20}" run --model poly --results none --devices gpu:0
+refused "device: gpu:0/0: this device cannot be used" run --model poly --results none \
     --strategy mirrored --devices gpu:0/0+gpu:0/1
 
 # cuDNN and NCCL need GPUs; NCCL has one all-reduce with its own order. Without CUDA there are no GPUs to name.
@@ -75,14 +75,14 @@ C
     lockstep_ok devices
     expect "an old driver is said to be so" grep -qx \
         'gpu  *the GPU driver is too old: it supports CUDA 12.4, but this build needs CUDA 13.0; driver: CUDA 12.4' out
-    refused "device: gpu:0: this device does not exist on this machine (the GPU driver is too old: it supports CUDA 12.4" run --model poly \
+    refused "device: gpu:0: this device cannot be used (the GPU driver is too old: it supports CUDA 12.4" run --model poly \
         --results none --devices gpu:0
     lockstep_ok run --model poly --steps 20 --results none --format jsonl
     rows "CPUs work beside an old driver" "r['result']['status'] == 'ok'"
     export LD_LIBRARY_PATH=$work/driver13020
     lockstep_ok devices
     expect "a driver without a GPU" grep -q '^gpu  *no GPU: no CUDA-capable device is detected' out
-    refused "device: gpu:0: this device does not exist on this machine (no GPU: no CUDA-capable device" micro copy --devices gpu:0
+    refused "device: gpu:0: this device cannot be used (no GPU: no CUDA-capable device" micro copy --devices gpu:0
     unset LD_LIBRARY_PATH
 else
     echo "no made-up driver: this build has no CUDA, or there is no cc"

@@ -277,7 +277,7 @@ static void test_file_refused(void **state)
     refused("data: synthetic\nlr: fast\n", "2:5", "lr: 'fast' is not a learning rate");
     refused("data: synthetic\nbatch: 0\n", "2:8", "batch: '0' is not a batch size");
     refused("data: synthetic\nlayers: [relu]\n", "1:7", "`input:` is missing");
-    refused("data: synthetic\ninput: [0]\n", "2:9", "input: '0' is not a whole number");
+    refused("data: synthetic\ninput: [0]\n", "2:9", "input: '0' is not valid; use a whole number");
     refused("data: synthetic\ninput: []\n", "2:1", "the list of sizes is empty");
     refused("data: synthetic\ninput: [1, 1, 1, 1, 1]\n", "2:21", "more than 4 sizes");
     refused("data: synthetic\ninput: [[1], [1], [1]]\n", "2:20", "more than 2 inputs");
@@ -297,11 +297,12 @@ static void test_layers_refused(void **state)
                    "'unit' is not a valid key here; valid keys are units, bias");
     layers_refused("  - dense: {units: 4, with: input0}\n", "4:23",
                    "'with' is not a valid key here");
-    layers_refused("  - dense: four\n", "4:12", "units: 'four' is not a whole number");
-    layers_refused("  - dense: {units: 4, bias: 1}\n", "4:29", "bias: '1' is not yes or no");
+    layers_refused("  - dense: four\n", "4:12", "units: 'four' is not valid; use a whole number");
+    layers_refused("  - dense: {units: 4, bias: 1}\n", "4:29",
+                   "bias: '1' is not valid; use yes or no");
     layers_refused("  - dense\n", "4:5",
-                   "this layer needs at least one unit; give `units:` of 1 or more (input0 has "
-                   "shape [8,8,2])");
+                   "this layer needs at least one unit (input0 has shape [8,8,2]); give "
+                   "`units:` of 1 or more");
     layers_refused("  - relu: 3\n", "4:11", "relu takes no options");
     layers_refused("  - conv: {units: 4, window: [3, 3, 3]}\n", "4:37", "[height, width]");
     layers_refused("  - conv: {units: 4, window: 3, pad: zero}\n", "4:38",
@@ -332,11 +333,11 @@ static void test_links_refused(void **state)
                    "add takes two layers, but only one is given; `- add: NAME`");
     layers_refused("  - relu\n  - add: relu0\n", "5:", "add takes the layer relu0 twice");
     layers_refused("  - conv: {units: 4, window: 3}\n  - add: input0\n", "5:5",
-                   "the two inputs of this layer must have the same shape; change either input "
-                   "(conv0 has shape [6,6,4], input0 has shape [8,8,2])");
+                   "the two inputs of this layer must have the same shape (conv0 has "
+                   "shape [6,6,4], input0 has shape [8,8,2]); change either input");
     layers_refused("  - dense: {units: 4, shares: relu0}\n", "4:", "called 'relu0'");
     layers_refused("  - relu\n  - dense: {units: 4, shares: relu0}\n", "5:5",
-                   "the layer to share variables with has");
+                   "variables can be shared only with a layer of the same kind");
     layers_refused("  - relu\n  - add: [input0, relu0]\n",
                    "5:", "to name both layers, write `- add: {from");
     layers_refused("  - dense: 4\n", "4:", "the last layer, dense0, is not a loss");
@@ -350,7 +351,7 @@ static void test_links_refused(void **state)
     layers_refused("  - dense: 2\n  - squared_error\n",
                    "5:", "squared_error takes one value per sample");
     layers_refused("  - dense: 2\n  - logistic_loss\n", "5:5",
-                   "the logit; put `dense: 1` before the loss (dense0 has shape [2])");
+                   "the logit (dense0 has shape [2]); put `dense: 1` before the loss");
 }
 
 static void test_tokens_refused(void **state)

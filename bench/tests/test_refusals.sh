@@ -207,7 +207,7 @@ refused 2 '--devices|32 columns|33' $split --strategy tensor-parallel --devices 
 refused 2 '--micro-splits|fewer|3 devices' $split --strategy tensor-parallel --devices 3 --reduce exact --micro-splits 2
 refused 2 '--micro-splits|32 columns|40' $split --reduce exact --micro-splits 40
 refused 2 '--micro-splits|applies to no case' $split --strategy tensor-parallel --devices 2 --micro-splits 4
-refused 2 '--pipeline-microbatches|127 partial sums|130 pieces' $split --strategy hybrid --hybrid-inner pipeline --hybrid-outer zero --zero-stage 3 --devices 4 --reduce exact --batch 260 --micro-shards 260 --pipeline-microbatches 130
+refused 2 '--pipeline-microbatches|the 127 that a replica can keep|130 pieces' $split --strategy hybrid --hybrid-inner pipeline --hybrid-outer zero --zero-stage 3 --devices 4 --reduce exact --batch 260 --micro-shards 260 --pipeline-microbatches 130
 refused 2 '--zero-stage|--hybrid-outer zero' $split --strategy hybrid --hybrid-inner tensor-parallel --zero-stage 3 --devices 4
 refused 2 '--hybrid-stages|8 stages' $split --strategy hybrid --hybrid-inner tensor-parallel --hybrid-stages 8 --devices 16
 refused 2 '--micro-splits|missing|2 devices' $split --strategy tensor-parallel --devices 2 --reduce exact

@@ -77,8 +77,8 @@ ls_status ls_declared_set(ls_declared_values *values, const ls_declared_option *
         i++;
     if (i == LS_DECLARED_MOST)
         return ls_fail(LS_CODE_USAGE, "option", option->name,
-                       "a case can have at most %d options of its strategy, model and data "
-                       "together; remove this option or another one",
+                       "a run can have at most %d options of its strategy, model and data set in "
+                       "total; remove this option or another one",
                        LS_DECLARED_MOST);
     items[i] = value;
     return LS_OK;

@@ -364,8 +364,9 @@ ls_status ls_comm_exchange(ls_comm *comm, const ls_exchange *x, ls_op **out)
         {x->from < 0 ? NULL : x->receive, ls_exchange_bytes(x, x->receive_count), true}};
     if (!comm->backend->exchange)
         return ls_fail(LS_CODE_USAGE, "communicator", comm->backend->name,
-                       "these ranks can use only the all-reduce of their library; use --allreduce "
-                       "library or auto");
+                       "these ranks can use only the all-reduce of the %s library; use --allreduce "
+                       "library or auto",
+                       comm->backend->name);
     LS_TRY(x->to < 0 ? LS_OK : ls_comm_check_rank(comm, "exchange", x->to));
     LS_TRY(x->from < 0 ? LS_OK : ls_comm_check_rank(comm, "exchange", x->from));
     LS_TRY(comm->backend->exchange(comm, x, out));

@@ -109,9 +109,10 @@ static ls_status find_source(const char *spec, const ls_data_source **out, const
         return ls_registry_refuse(&ls_data_sources, spec);
     *argument = spec[length] ? spec + length + 1 : NULL;
     if (*argument && !**argument)
-        return ls_fail(LS_CODE_USAGE, "--data", spec,
-                       "nothing follows the colon; write what this data set takes there (`lockstep "
-                       "list data` shows it), or remove the colon");
+        return ls_fail(LS_CODE_USAGE, "--data", source->name,
+                       "nothing follows the colon of '%s'; remove the colon, or write after it "
+                       "what `lockstep list data` shows for this data set",
+                       spec);
     if (*argument && strlen(*argument) >= sizeof((ls_data *)NULL)->path)
         return ls_fail(LS_CODE_USAGE, "--data", source->name,
                        "the text after the colon is too long; use at most %zu bytes",

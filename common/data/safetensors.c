@@ -361,7 +361,7 @@ static ls_status read_index(bool (*passed)(const char *), ls_tensor_file *file)
         if (!shard || !*shard || strchr(shard, '/'))
             return broken_tensor(
                 raw->path, name,
-                "this index must name a file in its own folder as the shard of this tensor");
+                "for this tensor, the index does not name a file in the index's own folder");
         LS_TRY(open_shard(raw->path, shard, passed, file));
     }
     LS_TRY(ls_allocate(raw->path, &file->entries, json_object_size(map), sizeof *file->entries));

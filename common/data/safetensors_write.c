@@ -73,7 +73,7 @@ ls_status ls_tensors_header(const char *path, const ls_tensor *tensors, size_t c
             json_object_set_new(header, tensors[i].name, entry_json(&tensors[i], &offset)))
             status = ls_fail(LS_CODE_MISSING, what, path,
                              "tensor '%.80s': this tensor's name is not UTF-8, or memory has run "
-                             "out; use a name of letters and digits",
+                             "out; use a name in UTF-8, or free memory on this host",
                              tensors[i].name);
     }
     char *text = status ? NULL : json_dumps(header, JSON_COMPACT);

@@ -88,9 +88,10 @@ ls_status ls_affinity_bind(const int *cores, int count)
         return LS_OK;
     snprintf(where, sizeof where, count > 1 ? "%d to %d" : "%d", cores[0], cores[count - 1]);
     return ls_fail(LS_CODE_MISSING, "cores", where,
-                   "a thread cannot be bound to the cores: %s; check the process's cores with "
+                   "a thread cannot be bound to these cores (%s); check the process's cores with "
                    "taskset -p, and the control group's cpuset",
-                   error ? strerror(error) : "the process may no longer use all of the cores");
+                   error ? strerror(error)
+                         : "the process is not allowed to use all these cores any more");
 }
 
 uint64_t ls_affinity_digest(void)

@@ -229,8 +229,8 @@ ls_status ls_queue_skip(ls_queue *queue, const bool *skip)
 {
     if (queue->device->info.name.kind == LS_DEVICE_GPU)
         return ls_fail(LS_CODE_MISSING, "queue", queue->device->info.text,
-                       "this case must skip some operations of a step, which a captured CUDA graph "
-                       "cannot do; use CPU devices");
+                       "this run must skip some operations of a step, which is not possible on "
+                       "GPUs; use CPU devices");
     queue->skip = skip;
     return LS_OK;
 }

@@ -90,8 +90,8 @@ ls_status ls_link_parse(const char *text, ls_link *out)
 ls_status ls_network_open(const ls_link *link, int ports, ls_network **out)
 {
     if (ports < 1 || ports > UINT16_MAX + 1)
-        return ls_fail(LS_CODE_USAGE, "network", "ports", "%d ports are not possible; use 1 to %d",
-                       ports, UINT16_MAX + 1);
+        return ls_fail(LS_CODE_USAGE, "network", "ports",
+                       "a network cannot have %d ports; use 1 to %d ports", ports, UINT16_MAX + 1);
     size_t bytes = sizeof(ls_network) + (size_t)ports * sizeof(booking);
     ls_network *network;
     LS_TRY(ls_allocate("network", &network, 1, bytes));

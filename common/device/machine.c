@@ -123,7 +123,7 @@ static ls_status list_cores(ls_machine *machine, hwloc_topology_t topology, hwlo
     if (!info->cores_allowed)
         return ls_fail(LS_CODE_MISSING, "machine", "cores",
                        "the affinity mask and the control group leave no core to this process; "
-                       "check with taskset -p");
+                       "allow a core with taskset, or in the control group's cpuset");
     if (info->cpu_quota > 0 && info->cpu_quota < info->cores_allowed)
         info->cores_allowed = info->cpu_quota <= 1 ? 1 : (int)ceil(info->cpu_quota);
     return LS_OK;

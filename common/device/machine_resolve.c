@@ -152,8 +152,7 @@ static ls_status check_process(const ls_machine *machine, const ls_device_name *
     const bool gpu = name->kind == LS_DEVICE_GPU;
     if (gpu && !machine->gpus.count && *machine->info.gpu) {
         char why[192];
-        snprintf(why, sizeof why, "this device does not exist on this machine (%s)",
-                 machine->info.gpu);
+        snprintf(why, sizeof why, "this device cannot be used (%s)", machine->info.gpu);
         return fail_missing(machine, text, why);
     }
     if (name->index >= (gpu ? machine->gpus.count : machine->cpu_devices))
@@ -178,10 +177,10 @@ static ls_status resolve_number(const ls_machine *machine, const char *spec, ls_
 {
     int64_t count;
     if (!ls_parse_integer(spec, 1, LS_MACHINE_DEVICES_MOST, &count))
-        return ls_fail(
-            LS_CODE_USAGE, "device", spec,
-            "this is not a number of devices; use --devices 1 to %d, or names such as cpu:0+cpu:1",
-            LS_MACHINE_DEVICES_MOST);
+        return ls_fail(LS_CODE_USAGE, "device", spec,
+                       "this is not a possible number of devices; use --devices 1 to %d, or names "
+                       "such as cpu:0+cpu:1",
+                       LS_MACHINE_DEVICES_MOST);
     const ls_device_kind kind = ls_machine_best_kind(machine);
     const int named = ls_machine_count(machine, kind);
     if (kind == LS_DEVICE_GPU && count > named)
@@ -207,7 +206,7 @@ static ls_status check_twice(const ls_device_name *names, size_t count)
                 continue;
             char first[32], second[32];
             return ls_fail(LS_CODE_USAGE, "device", ls_device_name_text(&names[i], second),
-                           "this device is named twice (%s and %s); name each device once",
+                           "%s and %s name the same device; name each device once",
                            ls_device_name_text(&names[j], first), second);
         }
     }

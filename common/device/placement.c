@@ -21,10 +21,10 @@ static ls_status replace(const ls_placement *placement, const char *operation, c
         snprintf(list + used, sizeof list - used, "%s%s", i ? "+" : "",
                  ls_device_name_text(&(*out)[i], text));
     }
-    ls_log_line(
-        placement->log, LS_LOG_NORMAL,
-        "soft placement: %s%snot all devices of '%s' exist on this machine; instead, this uses: %s",
-        operation ? operation : "", operation ? ": " : "", spec, list);
+    ls_log_line(placement->log, LS_LOG_NORMAL,
+                "soft placement: %s%s'%s' names a device that this machine does not have; %s is "
+                "used instead",
+                operation ? operation : "", operation ? ": " : "", spec, list);
     return LS_OK;
 }
 

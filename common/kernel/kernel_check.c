@@ -90,9 +90,8 @@ ls_status ls_check_ranges(ls_work *work, const ls_update_range *ranges, int64_t 
     int64_t at = 0;
     if (range_count < 0 || (range_count && !ranges))
         return ls_fail(LS_CODE_USAGE, work->op, "ranges",
-                       "%" PRId64
-                       " ranges are given, but this number is negative, or their array is NULL; "
-                       "give the array, or 0 ranges",
+                       "the number of ranges, %" PRId64
+                       ", is negative, or their array is NULL; give an array and its length",
                        range_count);
     for (int64_t r = 0; r < range_count; r++) {
         const ls_update_range *range = &ranges[r];
@@ -130,9 +129,9 @@ ls_status ls_label_fail(const char *op, int64_t row, int32_t label, int64_t clas
     char where[48];
     snprintf(where, sizeof where, "row %" PRId64, row);
     return ls_fail(LS_CODE_MISSING, op, where,
-                   "label %" PRId32 " is not in 0 to %" PRId64 "; give labels below the %" PRId64
-                   " classes",
-                   label, classes - 1, classes);
+                   "label %" PRId32 " is not one of the %" PRId64
+                   " classes; give labels from 0 to %" PRId64,
+                   label, classes, classes - 1);
 }
 
 ls_status ls_token_fail(const char *op, int64_t row, double value, int64_t tokens)
@@ -444,12 +443,11 @@ ls_status ls_check_finish_step(const ls_finish_step_args *a, ls_work *work)
 {
     const int64_t capacity = (int64_t)a->capacity, more = (int64_t)a->more;
     if (capacity < 1 || more < 0 || more == INT64_MAX)
-        return ls_fail(
-            LS_CODE_USAGE, work->op, "capacity",
-            "room for %" PRIu64 " records with %" PRIu64
-            " additional losses each is asked for; ask for at least 1 record, and for no "
-            "more than fit in memory",
-            a->capacity, a->more);
+        return ls_fail(LS_CODE_USAGE, work->op, "capacity",
+                       "%" PRIu64 " records with %" PRIu64
+                       " additional losses each are not possible; ask for at least 1 record, and "
+                       "for no more than fit in memory",
+                       a->capacity, a->more);
     if (more && (!a->loss || !a->more_losses))
         return ls_fail(LS_CODE_USAGE, work->op, "more_losses",
                        "additional losses are to be recorded, but the pointer to the losses or to "

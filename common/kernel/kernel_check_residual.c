@@ -79,8 +79,8 @@ static ls_status check_shortcut(const ls_work *work, const ls_shortcut_shape *s,
         return ls_fail(LS_CODE_USAGE, work->op, "shape",
                        "%" PRId64 " x %" PRId64 " x %" PRId64 " to %" PRId64
                        " channels with stride %" PRId64
-                       " is not possible; give sides from 0, channels and stride from 1, and no "
-                       "fewer output than input channels",
+                       " is not possible; use sides of 0 or more, channels and a stride of 1 or "
+                       "more, and at least as many output as input channels",
                        s->in_height, s->in_width, s->channels, s->outputs, s->stride);
     const size_t height = (size_t)((s->in_height + s->stride - 1) / s->stride);
     const size_t width = (size_t)((s->in_width + s->stride - 1) / s->stride);

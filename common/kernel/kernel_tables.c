@@ -42,9 +42,9 @@ ls_status ls_kernel_table_need(const ls_kernel_table *table, const char *entry, 
             return LS_OK;
     }
     return ls_fail(LS_CODE_MISSING, "kernels", table->name,
-                   "this type of device has no operation %s, which %s needs; use another type of "
-                   "device, or a case that does not need it",
-                   entry, whose);
+                   "these kernels have no operation %s, which %s needs; use another type of "
+                   "device, or replace %s",
+                   entry, whose, whose);
 }
 
 const ls_kernel_table *ls_kernel_table_default(ls_device_kind kind)

@@ -83,9 +83,8 @@ static ls_status share_variables(ls_graph *graph, ls_node *node)
     if (owner->shares >= 0 || (owner->layer != node->layer && !tied) ||
         (!tied && !same_options(&owner->options, &node->options)))
         return ls_fail(LS_CODE_USAGE, "graph", node->layer->name,
-                       "the layer to share variables with has another kind or other options, or "
-                       "shares variables itself; name a layer of the same kind and options, which "
-                       "owns its variables");
+                       "variables can be shared only with a layer of the same kind and options "
+                       "that has its own variables; name such a layer");
     /* Infers with a copied count of variables, so that different shapes are detected. */
     size_t before = graph->variables.count, elements = graph->variables.elements;
     LS_TRY(node->layer->infer(graph, node));
@@ -100,7 +99,7 @@ static ls_status share_variables(ls_graph *graph, ls_node *node)
     if (!same)
         return ls_fail(LS_CODE_USAGE, "graph", node->layer->name,
                        "the variables to share do not fit the shape of this layer's input; share "
-                       "with a layer whose input has the same shape");
+                       "the variables of a layer whose input has the same shape");
     memcpy(node->variables, owner->variables, sizeof node->variables);
     return LS_OK;
 }
@@ -126,12 +125,13 @@ ls_status ls_graph_add_layer(ls_graph *graph, const ls_layer *layer, const int *
                                "this layer takes node %d twice; give two different nodes", input);
         node->inputs[node->input_count] = input;
     }
-    if (node->input_count < node->layer->inputs ||
-        node->input_count > node->layer->inputs + node->layer->more_inputs)
-        return ls_fail(
-            LS_CODE_USAGE, "graph", layer->name,
-            "the number of inputs, %d, does not fit this layer; give at least %d and at most %d",
-            node->input_count, node->layer->inputs, node->layer->inputs + node->layer->more_inputs);
+    const int least = layer->inputs, most = least + layer->more_inputs;
+    if (node->input_count < least || node->input_count > most)
+        return ls_fail(LS_CODE_USAGE, "graph", layer->name,
+                       "the number of inputs is %d, but this layer needs at %s %d; give %s inputs",
+                       node->input_count, node->input_count < least ? "least" : "most",
+                       node->input_count < least ? least : most,
+                       node->input_count < least ? "more" : "fewer");
     if (shares >= graph->count)
         return ls_fail(LS_CODE_USAGE, "graph", layer->name,
                        "the layer to share variables with (node %d) is not earlier than this "

@@ -34,6 +34,13 @@ static const void *const layers[] = {
 };
 const ls_registry ls_layers = {"layer", layers};
 
+ls_status ls_layer_refuse_input(const char *layer, const char *needed)
+{
+    return ls_fail(LS_CODE_USAGE, "graph", layer,
+                   "this layer needs %s; change the model's input or the layers before this one",
+                   needed);
+}
+
 ls_status ls_layer_find(const char *name, const ls_layer **out)
 {
     *out = ls_registry_find(&ls_layers, name, strlen(name));

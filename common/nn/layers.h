@@ -30,3 +30,6 @@ extern const ls_layer ls_layer_layer_norm;
 extern const ls_layer ls_layer_attention;
 extern const ls_layer ls_layer_gelu;
 extern const ls_layer ls_layer_dropout;
+
+/** LS_CODE_USAGE: the layer needs an input of another shape: "an image, [height, width]". */
+ls_status ls_layer_refuse_input(const char *layer, const char *needed);

@@ -246,8 +246,8 @@ ls_status ls_net_open(const ls_net_options *options, ls_net **out)
     if (options->rows < 0 || !options->divisor ||
         (options->memory_of && options->memory_of->options.rows < options->rows))
         return ls_fail(LS_CODE_USAGE, "net", "rows and divisor",
-                       "the divisor is 0, or the rows are below 0 or above the rows of the net "
-                       "whose memory this net uses; give numbers within these limits");
+                       "the divisor is 0, or the number of rows is negative or larger than in the "
+                       "net whose memory this net uses; correct the divisor or the rows");
     ls_net *net;
     LS_TRY(ls_allocate("net", &net, 1, sizeof *net));
     net->options = *options;

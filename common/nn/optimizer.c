@@ -101,10 +101,10 @@ static ls_status parse_value(const char *item, bool first, unsigned *seen, ls_op
                        ? ls_fail(LS_CODE_USAGE, "optimizer", item,
                                  "%s is not a number of %g or more; give such a number",
                                  fields[i].name, fields[i].low)
-                       : ls_fail(LS_CODE_USAGE, "optimizer", *item ? item : "(empty)",
-                                 "%s is missing, not a number, or out of range; give a number from "
-                                 "%g to below %g",
-                                 fields[i].name, fields[i].low, fields[i].high);
+                       : ls_fail(LS_CODE_USAGE, "optimizer", *item ? item : out->rule->name,
+                                 "%s is missing, not a number, or out of range; write %s=VALUE, "
+                                 "with a value from %g to below %g",
+                                 fields[i].name, fields[i].name, fields[i].low, fields[i].high);
         *seen |= 1u << i;
         *field_at(out, &fields[i]) = value;
         return LS_OK;

@@ -145,7 +145,8 @@ static ls_status find_step(const ls_placed *me, const ls_matrix *matrix, step **
             return LS_OK;
         }
     return ls_fail(LS_CODE_USAGE, "matrix", matrix->name,
-                   "this matrix belongs to another program; create the matrix in this program");
+                   "this matrix was created for another list of operations (ls_placed); create it "
+                   "for the list that uses it");
 }
 
 /* The matrix on this site: itself, or a copy, which may be new. */

@@ -56,8 +56,8 @@ static ls_status show(example *e)
     printf("product = [[%g,%g],[%g,%g]]\n", got[0][0], got[0][1], got[1][0], got[1][1]);
     LS_TRY(example_expect(!memcmp(got, right, sizeof got), "the product"));
     return example_expect(strstr(text,
-                                 "soft placement: product: not all devices of '/device:GPU:77' "
-                                 "exist on this machine; instead, this uses: cpu:0") != NULL,
+                                 "soft placement: product: '/device:GPU:77' names a device "
+                                 "that this machine does not have; cpu:0 is used instead") != NULL,
                           "a line of the log that says what was replaced");
 }
 

@@ -95,10 +95,10 @@ refused 'dense0, relu0, dense1' --strategy model-parallel --devices 2 --model-pa
 refused 'cpu:0, cpu:1' --strategy model-parallel --devices 2 --model-parallel-place dense0=cpu:0,dense1=cpu:3
 refused 'placed twice' --strategy model-parallel --devices 2 --model-parallel-place dense0=cpu:0,dense0=cpu:1
 refused 'has no layer' --strategy model-parallel --devices 2 --model-parallel-place dense0=cpu:0,dense1=cpu:0
-refused 'names no device' --strategy model-parallel --devices 2 --model-parallel-place dense0
+refused "has no '='" --strategy model-parallel --devices 2 --model-parallel-place dense0
 refused '4 layers' --strategy model-parallel --devices 5
 echo 'dense0=cpu:0,dense1' >"$dir/plan"
-refused 'dense1: this is not NODE=DEVICE: a part is missing' --strategy model-parallel --devices 2 --model-parallel-place "$dir/plan"
+refused 'dense1: this is not LAYER=DEVICE: a part is missing' --strategy model-parallel --devices 2 --model-parallel-place "$dir/plan"
 refused 'is not a file' --strategy model-parallel --devices 2 --model-parallel-place "$dir/none"
 refused 'Is a directory' --strategy model-parallel --devices 2 --model-parallel-place "$dir"
 printf '# nothing\n\n' >"$dir/plan"

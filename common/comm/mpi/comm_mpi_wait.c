@@ -38,7 +38,10 @@ ls_status ls_comm_mpi_check(int error, const char *call)
     if (error == MPI_SUCCESS)
         return LS_OK;
     MPI_Error_string(error, text, &length);
-    return ls_fail(LS_CODE_MISSING, "MPI", call, "%s; check that every rank still runs", text);
+    return ls_fail(LS_CODE_MISSING, "MPI", call,
+                   "this call failed (MPI reports '%s'); see the messages of all ranks and of "
+                   "mpirun for the cause",
+                   text);
 }
 
 /* ---- Giving up, and waiting ----------------------------------------------------------------- */

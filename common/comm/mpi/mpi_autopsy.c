@@ -85,13 +85,13 @@ static void name_silent(const mpi_group *world, int process)
         snprintf(heard, sizeof heard, "last sign of life %.1f s ago",
                  (double)(ls_clock_ns() - heard_ns) * 1e-9);
     snprintf(line, LINE,
-             "rank %d on %.64s: silent: pid %d %s, %s; see this rank's own messages for the cause, "
-             "or raise --timeout, and start again\n",
+             "rank %d on %.64s: silent: pid %d %s, %s; see this rank's own messages for the "
+             "cause%s, and start again\n",
              process, peer->host, peer->pid,
              fate        ? fate
              : same_host ? "runs without progress"
                          : "does not answer",
-             heard);
+             heard, fate ? "" : ", or raise --timeout");
     world->life->print(line);
     if (MPI_Isend(&named, 1, MPI_INT, process, ls_comm_mpi_control_tag(world), world->comm,
                   &request) == MPI_SUCCESS)

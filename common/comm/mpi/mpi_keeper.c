@@ -150,7 +150,7 @@ ls_status ls_comm_mpi_keep(mpi_keeper **out)
     mpi_keeper *k =
         mmap(NULL, sizeof *k, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (k == MAP_FAILED)
-        return ls_fail_memory("keeper", sizeof *k);
+        return ls_fail_memory("helper process", sizeof *k);
     k->process = getpid();
     k->keeper = death == LS_DEATH_BY_PARENT
                     ? descend(k)
@@ -158,7 +158,7 @@ ls_status ls_comm_mpi_keep(mpi_keeper **out)
     if (k->keeper < 0) {
         munmap(k, sizeof *k);
         return ls_fail(
-            LS_CODE_MISSING, "MPI", "keeper",
+            LS_CODE_MISSING, "MPI", NULL,
             "a helper process could not be started; raise the limit on processes (ulimit -u)");
     }
     *out = k;

@@ -261,9 +261,9 @@ static ls_status await_queues(const nccl_comm *comm, const ls_queue *queue, cons
     for (int r = 0; r < group->locals; r++)
         if (group->ends[r])
             ls_device_lose(group->ends[r]->base.device);
-    return ls_status_final(ls_status_follows(
-        ls_fail(LS_CODE_MISSING, "NCCL", ls_device_describe(comm->base.device)->text,
-                "an aborted all-reduce does not end on this GPU; start the command again")));
+    return ls_status_final(ls_status_follows(ls_fail(
+        LS_CODE_MISSING, "NCCL", ls_device_describe(comm->base.device)->text,
+        "an all-reduce was aborted, but it still runs on this GPU; start the command again")));
 }
 
 /* ---- Waiting --------------------------------------------------------------------------------- */

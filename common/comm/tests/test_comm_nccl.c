@@ -264,7 +264,7 @@ static void lists_must_match(void **state)
     must(ls_allreduce_find("ring", &ring));
     must_refuse(
         ring->build(g.comms[0], &(ls_allreduce_args){.data = g.data[0], .count = COUNT}, &g.ops[0]),
-        LS_CODE_USAGE, "only the all-reduce of their library");
+        LS_CODE_USAGE, "only the all-reduce of the nccl library");
     must(ls_queue_enqueue(f->queue[0], g.ops[0].items[0]));
     must_refuse(ls_queue_sync(f->queue[0]), LS_CODE_USAGE, "ls_comm_enqueue");
     close_group(&g);

@@ -56,10 +56,11 @@ ls_status ls_cuda_fail(const char *where, const char *doing, cudaError_t error, 
     size_t available, total;
     cudaGetLastError(); /* clears it, so that the next check does not report it again */
     if (is_sticky(error))
-        return ls_status_final(ls_fail(LS_CODE_MISSING, "gpu", where,
-                                       "%s: %s (%s); the GPU failed, and this process cannot use "
-                                       "it any more; start the command again",
-                                       doing, cudaGetErrorString(error), cudaGetErrorName(error)));
+        return ls_status_final(
+            ls_fail(LS_CODE_MISSING, "gpu", where,
+                    "%s: %s (%s); this process cannot use the GPU any more; start the command "
+                    "again, and if it fails again, run it with compute-sanitizer",
+                    doing, cudaGetErrorString(error), cudaGetErrorName(error)));
     if (is_of_capture(error) && !remedy)
         remedy = "use --capture no";
     if (error == cudaErrorMemoryAllocation && ask_memory(&available, &total) == cudaSuccess) {

@@ -104,10 +104,10 @@ static ls_status fail_capture(const cuda_queue *queue, const char *doing, cudaEr
     if (error != cudaErrorStreamCaptureUnjoined)
         return ls_cuda_fail(queue->base.device->info.text, doing, error, "use --capture no");
     cudaGetLastError();
-    return ls_fail(LS_CODE_USAGE, "program", queue->base.name,
-                   "another queue takes part in this capture, but this queue, which began it, does "
-                   "not wait for the other queue; record an event last on the other queue, and let "
-                   "this queue wait for the event");
+    return ls_fail(
+        LS_CODE_USAGE, "program", queue->base.name,
+        "this queue began the capture, but does not wait for another queue that joined it; record "
+        "an event on the other queue after its last operation, and wait for the event here");
 }
 
 static ls_status instantiate(cuda_program *program, cudaGraph_t graph)

@@ -166,9 +166,10 @@ static ls_status pin_memory(void *memory, size_t bytes)
     char doing[96];
     snprintf(doing, sizeof doing, "pin %zu bytes, which copies to and from a GPU need", bytes);
     if (too_much_to_pin(bytes))
-        return ls_fail(
-            LS_CODE_USAGE, "host memory", doing,
-            "this needs more than half of the host's memory; use --memory growth or fraction=0.3");
+        return ls_fail(LS_CODE_USAGE, "host memory", NULL,
+                       "%zu bytes must be pinned for copies to and from a GPU, but this is more "
+                       "than half of the host's memory; use --memory growth or fraction=0.3",
+                       bytes);
     LS_TRY(exchange_mode("host memory", &mode));
     const cudaError_t error = cudaHostRegister(memory, bytes, cudaHostRegisterPortable);
     LS_TRY(exchange_mode("host memory", &mode));

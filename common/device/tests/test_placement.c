@@ -110,10 +110,10 @@ static void soft_replaces(void **state)
     assert_false(replaced);
     assert_int_equal(names[0].index, 2);
     free(names);
-    assert_string_equal(logged(f), "lockstep: soft placement: product: not all devices of 'gpu:7' "
-                                   "exist on this machine; instead, this uses: cpu:0\n"
-                                   "lockstep: soft placement: not all devices of 'gpu:0+cpu:9' "
-                                   "exist on this machine; instead, this uses: cpu:0+cpu:1\n");
+    assert_string_equal(
+        logged(f), "lockstep: soft placement: product: 'gpu:7' names a device that this machine "
+                   "does not have; cpu:0 is used instead\nlockstep: soft placement: 'gpu:0+cpu:9' "
+                   "names a device that this machine does not have; cpu:0+cpu:1 is used instead\n");
     ls_status status = ls_placement_resolve(&f->placement, NULL, "x", &names, &count, &replaced);
     assert_int_equal(ls_status_code(status), LS_CODE_USAGE); /* invalid text is not replaced */
     ls_status_free(status);

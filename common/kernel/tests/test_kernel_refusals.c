@@ -324,7 +324,7 @@ static void test_logistic_labels(void **state)
         must(ls_queue_enqueue(f->queue, op));
         ls_status status = ls_queue_sync(f->queue);
         assert_int_equal(ls_status_code(status), LS_CODE_MISSING);
-        assert_non_null(strstr(ls_status_text(status), "row 2: label 2 is not in 0 to 1"));
+        assert_non_null(strstr(ls_status_text(status), "row 2: label 2 is not one of the 2"));
         assert_true(loss == 123);
         ls_status_free(status);
         ls_op_free(op);
@@ -348,7 +348,7 @@ static void test_labels(void **state)
         ls_status status = ls_queue_sync(f->queue);
         assert_non_null(status);
         assert_int_equal(ls_status_code(status), LS_CODE_MISSING);
-        snprintf(text, sizeof text, "row 5: label %d is not in 0 to 9", bad[k / 2]);
+        snprintf(text, sizeof text, "row 5: label %d is not one of the 10 classes", bad[k / 2]);
         assert_non_null(strstr(ls_status_text(status), text));
         assert_true(loss == 123);
         ls_status_free(status);

@@ -79,9 +79,10 @@ ls_status ls_graph_split_check(const ls_graph *g, int64_t splits, const char *op
 {
     int pairs = 0;
     if (splits > LS_SPLITS)
-        return ls_fail(LS_CODE_USAGE, "option", option,
-                       "%lld parts of a layer are too many; use at most %d", (long long)splits,
-                       (int)LS_SPLITS);
+        return ls_fail(
+            LS_CODE_USAGE, "option", option,
+            "%lld parts of a layer are too many; change %s so that a layer has at most %d parts",
+            (long long)splits, option, (int)LS_SPLITS);
     for (int n = 0; n < g->count; n++) {
         pair p;
         char name[LS_NODE_NAME];
@@ -91,10 +92,10 @@ ls_status ls_graph_split_check(const ls_graph *g, int64_t splits, const char *op
         n = p.last;
         if (units_of(g, &p) < splits)
             return ls_fail(LS_CODE_USAGE, "option", option,
-                           "the layer %s has %lld %s, which cannot be split into %lld parts; use "
-                           "at most %lld parts",
+                           "the layer %s has %lld %s, which cannot be split into %lld parts; "
+                           "change %s so that a layer has at most %lld parts",
                            ls_graph_node_name(g, p.first, name), (long long)units_of(g, &p),
-                           p.heads ? "heads" : "columns", (long long)splits,
+                           p.heads ? "heads" : "columns", (long long)splits, option,
                            (long long)units_of(g, &p));
     }
     LS_TRY(ls_split_check_vocabulary(g, splits, option));

@@ -31,11 +31,11 @@ ls_status ls_split_check_vocabulary(const ls_graph *g, int64_t splits, const cha
     char name[LS_NODE_NAME];
     if (!ls_split_find_vocabulary(g, &v) || tokens_of(g, &v) >= splits)
         return LS_OK;
-    return ls_fail(
-        LS_CODE_USAGE, "option", option,
-        "%s has %lld tokens, which cannot be split into %lld parts; use at most %lld parts",
-        ls_graph_node_name(g, v.embedding, name), (long long)tokens_of(g, &v), (long long)splits,
-        (long long)tokens_of(g, &v));
+    return ls_fail(LS_CODE_USAGE, "option", option,
+                   "the layer %s has %lld tokens, which cannot be split into %lld parts; change %s "
+                   "so that a layer has at most %lld parts",
+                   ls_graph_node_name(g, v.embedding, name), (long long)tokens_of(g, &v),
+                   (long long)splits, option, (long long)tokens_of(g, &v));
 }
 
 /* The first token of slice s. */

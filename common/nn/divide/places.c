@@ -161,7 +161,7 @@ ls_status ls_places_balance(const ls_graph *graph, int64_t places, int *out)
 /* ---- What the user names -------------------------------------------------------------------- */
 
 static const char plan_form[] =
-    "write NODE=DEVICE, separated by commas, as in dense0=cpu:0,dense1=cpu:1";
+    "write LAYER=DEVICE, separated by commas, as in dense0=cpu:0,dense1=cpu:1";
 
 static ls_status find_node(const ls_graph *graph, const char *name, int *out)
 {
@@ -203,7 +203,7 @@ static ls_status find_place(const char *text, const ls_device_name *devices, int
         "this device is not named in --devices (%s); add it there, or name another device", list);
 }
 
-/* "NODE=DEVICE" */
+/* "LAYER=DEVICE" */
 static ls_status place_one(const ls_graph *graph, char *item, const ls_device_name *devices,
                            int places, int *out)
 {
@@ -211,7 +211,7 @@ static ls_status place_one(const ls_graph *graph, char *item, const ls_device_na
     char *equals = strchr(item, '=');
     if (!equals || equals == item || !equals[1])
         return ls_fail(LS_CODE_USAGE, "placement", item,
-                       "this is not NODE=DEVICE: a part is missing; %s", plan_form);
+                       "this is not LAYER=DEVICE: a part is missing; %s", plan_form);
     *equals = 0;
     LS_TRY(find_node(graph, item, &node));
     if (out[node] >= 0)
@@ -250,7 +250,7 @@ static ls_status read_plan(const char *path, char **out)
     bool comment = false;
     if (!file)
         return ls_fail(LS_CODE_USAGE, "placement", path,
-                       "this text names no device and is not a file; %s", plan_form);
+                       "this is not a file, and has no '='; name a file, or %s", plan_form);
     for (int c = getc(file); c != EOF && used < MOST; c = getc(file)) {
         comment = c != '\n' && (comment || c == '#');
         if (c == '\n' && used && text[used - 1] != ',')
@@ -261,11 +261,14 @@ static ls_status read_plan(const char *path, char **out)
     const int error = ferror(file) ? errno : 0; /* for example, if it is a directory */
     fclose(file);
     if (error)
-        return ls_fail(LS_CODE_USAGE, "placement", path, "cannot be read: %s; %s", strerror(error),
-                       plan_form);
-    if (!used || used == MOST)
-        return ls_fail(LS_CODE_USAGE, "placement", path, "%s; %s",
-                       used ? "this file is too long" : "this file places no layer", plan_form);
+        return ls_fail(LS_CODE_USAGE, "placement", path, "cannot be read: %s; name a file, or %s",
+                       strerror(error), plan_form);
+    if (used == MOST)
+        return ls_fail(LS_CODE_USAGE, "placement", path,
+                       "this file is too long; use fewer than %d characters", MOST);
+    if (!used)
+        return ls_fail(LS_CODE_USAGE, "placement", path,
+                       "this file places no layer; in this file, %s", plan_form);
     if (text[used - 1] == ',')
         text[used - 1] = 0;
     return LS_OK;

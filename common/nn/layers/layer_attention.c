@@ -19,14 +19,15 @@ static ls_status infer(ls_graph *graph, ls_node *node)
     const ls_shape *x = &graph->nodes[node->inputs[0]].shape;
     const int64_t heads = node->options.units;
     if (x->rank != 2 || x->size[1] % 3 || ls_shape_elements(x) < 1)
-        return ls_fail(LS_CODE_USAGE, "graph", "attention",
-                       "the input of this layer must be a sequence with 3 x heads x width values "
-                       "per position (queries, keys, values); put a dense layer before");
+        return ls_fail(
+            LS_CODE_USAGE, "graph", "attention",
+            "this layer needs queries, keys and values of the same width: [positions, 3 x width]; "
+            "put before it a dense layer of 3 x width units with `each_position: yes`");
     node->shape = (ls_shape){.rank = 2, .size = {x->size[0], x->size[1] / 3}};
     if (heads < 1 || node->shape.size[1] % heads)
         return ls_fail(LS_CODE_USAGE, "graph", "attention",
-                       "%lld heads do not divide a width of %lld evenly; give a number of heads "
-                       "that does",
+                       "%lld heads do not divide a width of %lld evenly (a third of the input's "
+                       "values per position); use a number of heads that divides the width",
                        (long long)heads, (long long)node->shape.size[1]);
     return LS_OK;
 }

@@ -21,8 +21,7 @@ static ls_status infer(ls_graph *graph, ls_node *node)
     const ls_shape *x = &graph->nodes[node->inputs[0]].shape;
     const ls_shape *z = node->input_count > 1 ? &graph->nodes[node->inputs[1]].shape : x;
     if (x->rank != 3 || z->rank != 3 || ls_shape_elements(x) < 1)
-        return ls_fail(LS_CODE_USAGE, "graph", "bn",
-                       "the input of this layer must be an image: [height, width, channels]");
+        return ls_layer_refuse_input("bn", "an image, [height, width, channels]");
     for (int i = 0; i < 3; i++)
         if (x->size[i] != z->size[i])
             return ls_fail(

@@ -10,8 +10,10 @@ static ls_status infer(ls_graph *graph, ls_node *node)
     const ls_shape *image = &graph->nodes[node->inputs[0]].shape;
     const int64_t *size = image->size;
     if (image->rank != 3)
-        return ls_fail(LS_CODE_USAGE, "graph", node->layer->name,
-                       "the input of this layer must be an image: [height, width, channels]");
+        return ls_layer_refuse_input(node->layer->name,
+                                     node->layer == &ls_layer_channels_last
+                                         ? "an image, [channels, height, width]"
+                                         : "an image, [height, width, channels]");
     node->shape = node->layer == &ls_layer_channels_last
                       ? (ls_shape){.rank = 3, .size = {size[1], size[2], size[0]}}
                       : (ls_shape){.rank = 3, .size = {size[2], size[0], size[1]}};

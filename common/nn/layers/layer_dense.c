@@ -26,9 +26,9 @@ static ls_status infer(ls_graph *graph, ls_node *node)
         return ls_fail(LS_CODE_USAGE, "graph", "dense",
                        "this layer needs at least one unit; give `units:` of 1 or more");
     if (o->last_axis && (from->rank != 2 || ls_shape_elements(from) < 1))
-        return ls_fail(
-            LS_CODE_USAGE, "graph", "dense",
-            "with each_position the input of this layer must be a sequence: [positions, values]");
+        return ls_fail(LS_CODE_USAGE, "graph", "dense",
+                       "`each_position: yes` needs a sequence of vectors, [positions, values]; "
+                       "remove this option, or change the model's input or the layers before");
     const int64_t inputs = inputs_of(graph, node);
     node->shape = o->last_axis ? (ls_shape){.rank = 2, .size = {from->size[0], outputs}}
                                : (ls_shape){.rank = 1, .size = {outputs}};

@@ -11,12 +11,11 @@ static ls_status embedding_infer(ls_graph *graph, ls_node *node)
     const ls_shape *x = &graph->nodes[node->inputs[0]].shape;
     const ls_layer_options *o = &node->options;
     if (x->rank != 1 || x->size[0] < 1)
-        return ls_fail(LS_CODE_USAGE, "graph", "embedding",
-                       "the input of this layer must be a sequence of tokens: [positions]");
+        return ls_layer_refuse_input("embedding", "a sequence of tokens, [positions]");
     if (o->units < 1 || o->tokens < 1)
         return ls_fail(
             LS_CODE_USAGE, "graph", "embedding",
-            "this layer needs 1 or more units, and 1 or more tokens; give `units:` and `tokens:`");
+            "this layer needs units and tokens; give `units:` and `tokens:` of 1 or more");
     node->shape = (ls_shape){.rank = 2, .size = {x->size[0], o->units}};
     const ls_variable weight = {.rank = 2,
                                 .shape = {o->tokens, o->units},
@@ -58,9 +57,7 @@ static ls_status positions_infer(ls_graph *graph, ls_node *node)
 {
     const ls_shape *x = &graph->nodes[node->inputs[0]].shape;
     if (x->rank != 2)
-        return ls_fail(
-            LS_CODE_USAGE, "graph", "positions",
-            "the input of this layer must be a sequence of vectors: [positions, values]");
+        return ls_layer_refuse_input("positions", "a sequence of vectors, [positions, values]");
     node->shape = *x;
     const ls_variable weight = {.rank = 2,
                                 .shape = {x->size[0], x->size[1]},

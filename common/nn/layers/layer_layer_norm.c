@@ -12,9 +12,7 @@ static ls_status infer(ls_graph *graph, ls_node *node)
 {
     const ls_shape *x = &graph->nodes[node->inputs[0]].shape;
     if (x->rank != 2 || ls_shape_elements(x) < 1)
-        return ls_fail(
-            LS_CODE_USAGE, "graph", "layer_norm",
-            "the input of this layer must be a sequence of vectors: [positions, values]");
+        return ls_layer_refuse_input("layer_norm", "a sequence of vectors, [positions, values]");
     node->shape = *x;
     const ls_variable weight = {
         .rank = 1, .shape = {x->size[1]}, .initializer = LS_INITIALIZER_ONE};

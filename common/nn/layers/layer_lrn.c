@@ -7,8 +7,7 @@ static ls_status infer(ls_graph *graph, ls_node *node)
 {
     node->shape = graph->nodes[node->inputs[0]].shape;
     if (node->shape.rank != 3)
-        return ls_fail(LS_CODE_USAGE, "graph", "lrn",
-                       "the input of this layer must be an image: [height, width, channels]");
+        return ls_layer_refuse_input("lrn", "an image, [height, width, channels]");
     if (node->options.radius < 1 || node->options.radius > 1 << 20 || !(node->options.alpha > 0))
         return ls_fail(LS_CODE_USAGE, "graph", "lrn",
                        "this layer needs a radius and an alpha above 0; give both");

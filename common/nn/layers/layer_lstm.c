@@ -21,11 +21,10 @@ static ls_status infer(ls_graph *graph, ls_node *node)
 {
     const int64_t H = node->options.units;
     if (graph->nodes[node->inputs[0]].shape.rank != 2)
-        return ls_fail(LS_CODE_USAGE, "graph", "lstm",
-                       "the input of this layer must be a sequence: [steps, values]");
+        return ls_layer_refuse_input("lstm", "a sequence of vectors, [steps, values]");
     if (H < 1 || H > 1 << 20)
         return ls_fail(LS_CODE_USAGE, "graph", "lstm",
-                       "this layer needs 1 to %d units; give such a number", 1 << 20);
+                       "this layer needs 1 to %d units; give `units:` in this range", 1 << 20);
     const ls_lstm_shape s = shape_of(graph, node, 1);
     node->shape = node->options.all_states ? (ls_shape){.rank = 2, .size = {s.steps, H}}
                                            : (ls_shape){.rank = 1, .size = {H}};

@@ -6,8 +6,7 @@ static ls_status infer(ls_graph *graph, ls_node *node)
 {
     const ls_shape *image = &graph->nodes[node->inputs[0]].shape;
     if (image->rank != 3 || ls_shape_elements(image) < 1)
-        return ls_fail(LS_CODE_USAGE, "graph", "global_mean_pool",
-                       "the input of this layer must be an image: [height, width, channels]");
+        return ls_layer_refuse_input("global_mean_pool", "an image, [height, width, channels]");
     node->shape = (ls_shape){.rank = 1, .size = {image->size[2]}};
     return LS_OK;
 }

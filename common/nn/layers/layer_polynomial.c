@@ -5,8 +5,7 @@
 static ls_status infer(ls_graph *graph, ls_node *node)
 {
     if (ls_shape_elements(&graph->nodes[node->inputs[0]].shape) != 1)
-        return ls_fail(LS_CODE_USAGE, "graph", "polynomial",
-                       "the input of this layer must be one number per sample: [1]");
+        return ls_layer_refuse_input("polynomial", "one number per sample, [1]");
     node->shape = (ls_shape){.rank = 1, .size = {3}};
     return LS_OK;
 }

@@ -19,8 +19,7 @@ static ls_status infer(ls_graph *graph, ls_node *node)
     const ls_shape *image = &graph->nodes[node->inputs[0]].shape;
     const int64_t stride = node->options.window.stride, units = node->options.units;
     if (image->rank != 3)
-        return ls_fail(LS_CODE_USAGE, "graph", "shortcut",
-                       "the input of this layer must be an image: [height, width, channels]");
+        return ls_layer_refuse_input("shortcut", "an image, [height, width, channels]");
     if (stride < 1 || units < image->size[2])
         return ls_fail(LS_CODE_USAGE, "graph", "shortcut",
                        "this layer needs a stride of 1 or more, and at least as many channels as "

@@ -120,8 +120,8 @@ static ls_status add_in_order(const ls_layer_site *site, ls_op_list *ops)
                                : site->part[step->input < 0 ? 0 : step->input];
         if (step->input == LS_SUM_ZEROS)
             status = ls_fail(LS_CODE_USAGE, "graph", "split",
-                             "with this --allreduce, a step of the sum has nothing to add, which "
-                             "is a bug of the algorithm; use another --allreduce");
+                             "the algorithm of the chosen --allreduce has a bug: one of its steps "
+                             "adds nothing; use another --allreduce");
         else
             status = put_step(site, step, step->begins ? from : into, step->begins ? NULL : from,
                               into, ops);

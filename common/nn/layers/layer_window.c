@@ -3,6 +3,8 @@
  */
 #include "common/nn/layers/layer_window.h"
 
+#include "common/nn/layers.h"
+
 /* Positions along one axis, and the padding before the first. */
 static int64_t positions(int64_t in, int64_t window, const ls_layer_window *like, int64_t *before)
 {
@@ -21,8 +23,7 @@ ls_status ls_layer_windows(const char *layer, const ls_shape *image, const ls_la
 {
     enum { LONGEST = 1 << 20 };
     if (image->rank != 3)
-        return ls_fail(LS_CODE_USAGE, "graph", layer,
-                       "the input of this layer must be an image: [height, width, channels]");
+        return ls_layer_refuse_input(layer, "an image, [height, width, channels]");
     if (like->height < 1 || like->width < 1 || like->stride < 0 || like->height > LONGEST ||
         like->width > LONGEST || like->stride > LONGEST)
         return ls_fail(LS_CODE_USAGE, "graph", layer,

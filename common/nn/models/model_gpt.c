@@ -46,10 +46,10 @@ static ls_status parse_sizes(const char *text, gpt_sizes *out)
                        text, (long long)most[0], (long long)most[1], (long long)most[2],
                        (long long)most[3], (long long)most[4]);
     if (size[2] % size[1])
-        return ls_fail(
-            LS_CODE_USAGE, "model", "gpt",
-            "%lld heads do not divide a width of %lld evenly; give a number of heads that does",
-            (long long)size[1], (long long)size[2]);
+        return ls_fail(LS_CODE_USAGE, "model", "gpt",
+                       "%lld heads do not divide a width of %lld evenly; use a number of heads "
+                       "that divides the width",
+                       (long long)size[1], (long long)size[2]);
     *out = (gpt_sizes){size[0], size[1], size[2], size[3], size[4], 0};
     return LS_OK;
 }

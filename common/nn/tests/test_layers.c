@@ -235,19 +235,19 @@ static void refused_layers(void **state)
     refused(&f, "conv", (int[]){image, -1}, -1, &(ls_layer_options){.window = {3, 3, 1, false}},
             "one unit");
     refused(&f, "conv", (int[]){flat, -1}, -1,
-            &(ls_layer_options){.units = 2, .window = {3, 3, 1, false}}, "must be an image");
+            &(ls_layer_options){.units = 2, .window = {3, 3, 1, false}}, "needs an image");
     refused(&f, "conv", (int[]){image, -1}, -1,
             &(ls_layer_options){.units = 2, .window = {5, 3, 1, false}},
             "larger than the layer's input");
     refused(&f, "lrn", (int[]){flat, -1}, -1, &(ls_layer_options){.radius = 4, .alpha = 1},
-            "must be an image");
+            "needs an image");
     refused(&f, "lrn", (int[]){image, -1}, -1, &(ls_layer_options){.alpha = 1}, "radius");
     refused(&f, "max_pool", (int[]){image, -1}, -1, &(ls_layer_options){.window = {5, 5, 1, false}},
             "larger");
-    refused(&f, "global_max_pool", (int[]){flat, -1}, -1, NULL, "must be an image");
-    refused(&f, "channels_first", (int[]){flat, -1}, -1, NULL, "must be an image");
+    refused(&f, "global_max_pool", (int[]){flat, -1}, -1, NULL, "needs an image");
+    refused(&f, "channels_first", (int[]){flat, -1}, -1, NULL, "needs an image");
     refused(&f, "lstm", (int[]){flat, -1}, -1, &(ls_layer_options){.units = 2},
-            "must be a sequence");
+            "needs a sequence of vectors, [steps, values]");
     refused(&f, "lstm", (int[]){add_sequence(&f, 0, 3, 4), -1}, -1, &(ls_layer_options){0},
             "units");
     refused(&f, "logistic_loss", (int[]){flat, -1}, -1, NULL,

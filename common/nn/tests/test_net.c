@@ -261,7 +261,7 @@ static void lacking_table(void **state)
     ls_status status = ls_net_open(&options, &f.net);
     assert_int_equal(ls_status_code(status), LS_CODE_MISSING);
     assert_non_null(strstr(ls_status_text(status),
-                           "lacking: this type of device has no operation conv_max_forward"));
+                           "lacking: these kernels have no operation conv_max_forward"));
     assert_non_null(strstr(ls_status_text(status), "conv needs"));
     ls_status_free(status);
     close_all(&f);

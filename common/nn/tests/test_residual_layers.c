@@ -155,14 +155,15 @@ static void refused_layers(void **state)
     const ls_layer_options halves = {.units = 4, .window = {.stride = 2}};
     int image = add_image(&f), flat = add_input(&f, 4), bn = add_bn(&f, image, -1);
     int small = add_with(&f, "shortcut", image, &halves);
-    refused(&f, "bn", (int[]){flat, -1}, -1, NULL, "must be an image");
+    refused(&f, "bn", (int[]){flat, -1}, -1, NULL, "needs an image");
     refused(&f, "bn", (int[]){image, small, -1}, -1, NULL, "must have the same shape");
     refused(&f, "bn", (int[]){image, -1}, bn, NULL, "moving statistics");
-    refused(&f, "bn", (int[]){image, small, flat, -1}, -1, NULL, "number of inputs, 3, ");
-    refused(&f, "shortcut", (int[]){flat, -1}, -1, &halves, "must be an image");
+    refused(&f, "bn", (int[]){image, small, flat, -1}, -1, NULL,
+            "number of inputs is 3, but this layer needs at most 2");
+    refused(&f, "shortcut", (int[]){flat, -1}, -1, &halves, "needs an image");
     refused(&f, "shortcut", (int[]){small, -1}, -1,
             &(ls_layer_options){.units = 3, .window = {.stride = 1}}, "as many channels");
-    refused(&f, "global_mean_pool", (int[]){flat, -1}, -1, NULL, "must be an image");
+    refused(&f, "global_mean_pool", (int[]){flat, -1}, -1, NULL, "needs an image");
     refused(&f, "conv", (int[]){image, -1}, -1,
             &(ls_layer_options){.units = 3, .window = {2, 3, 1, true}, .centred = true},
             "a window of odd height");

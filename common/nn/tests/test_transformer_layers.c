@@ -218,7 +218,7 @@ static void refused_layers(void **state)
     refused(&f, "attention", (int[]){embedding, -1}, -1, &(ls_layer_options){.units = 4},
             "4 heads do not divide a width of 2");
     refused(&f, "dense", (int[]){tokens, -1}, -1,
-            &(ls_layer_options){.units = 2, .last_axis = true}, "must be a sequence");
+            &(ls_layer_options){.units = 2, .last_axis = true}, "needs a sequence of vectors");
     refused(&f, "dense", (int[]){embedding, -1}, embedding,
             &(ls_layer_options){.units = V + 1, .no_bias = true, .last_axis = true}, "do not fit");
     close_all(&f);

@@ -48,15 +48,15 @@ static ls_status refuse(const span_check *c, const ls_access *access)
     if (!out)
         return ls_fail_memory("step", BUFSIZ);
     ls_names_numbered(c->names, c->program, c->task, out);
-    fprintf(out, ": %s %s %zu bytes of ", c->what, access->writes ? "writes" : "reads",
-            access->bytes);
+    fprintf(out, ": %s declares that it %s %zu bytes (", c->what,
+            access->writes ? "writes" : "reads", access->bytes);
     ls_status status = ls_names_accesses(c->names, c->task, access, 1, touch, out);
     if (fclose(out) && !status)
         status = ls_fail_memory("step", size);
     return status ? status
                   : ls_fail(LS_CODE_CHECK, "span", NULL,
-                            "%s, which are not inside one allocation of its device; let each "
-                            "operation declare only the memory that it reads or writes",
+                            "%s) that are not inside one allocation of its device; let each "
+                            "operation declare only memory that it uses",
                             text);
 }
 

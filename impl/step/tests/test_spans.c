@@ -91,9 +91,9 @@ static void a_refusal_names_task_operation_and_memory(void **state)
     ls_status status = check(&(struct span_case){"", 'h', 4, 8, 0, false}, false);
     assert_string_equal(
         ls_status_text(status),
-        "span: task 0 (here compute: receive): exchange.copy writes 8 bytes of "
-        "activations, communicator, which are not inside one allocation of its "
-        "device; let each operation declare only the memory that it reads or writes");
+        "span: task 0 (here compute: receive): exchange.copy declares that it writes 8 bytes "
+        "(activations, communicator) that are not inside one allocation of its device; let each "
+        "operation declare only memory that it uses");
     assert_int_equal(ls_status_code(status), LS_CODE_CHECK);
     ls_status_free(status);
 }

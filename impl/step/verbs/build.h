@@ -110,8 +110,8 @@ static const ls_range ls_no_range = {0, 0};
 
 /** Why verbs of buckets cannot act. */
 static const char *const ls_no_buckets =
-    "cannot be called, since there are no buckets: they hold what is LS_PARTIAL; in the strategy's "
-    ".spreads, mark the gradients so, or the parameters if replicas average these";
+    "needs buckets, which exist only for values that are LS_PARTIAL; in the strategy's .spreads, "
+    "set the gradients to LS_PARTIAL, or the parameters if replicas average them";
 
 /** The elements that replicas exchange at the end of this step; without a period all. */
 ls_range ls_step_due(const ls_step *step);

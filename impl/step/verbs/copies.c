@@ -64,8 +64,8 @@ void ls_combine(ls_step *s, const char *verb, ls_span to, const ls_combination *
                      of->x.bytes == to.bytes && of->x.member == to.member &&
                          (!of->y.memory || (of->y.bytes == to.bytes && of->y.member == to.member)),
                      "ls_combine",
-                     "cannot combine spans of different sizes, or of different devices; give equal "
-                     "ones of one device"))
+                     "cannot combine spans of different sizes, or on different devices; give spans "
+                     "of the same size on one device"))
         return;
     const ls_combine_args args = {.count = (int64_t)(to.bytes / r->kernels->table->real_bytes),
                                   .a = of->a,

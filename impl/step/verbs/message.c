@@ -33,8 +33,8 @@ static void append_end(ls_step *s, const char *verb, int member, int peer,
     if (s->program->status || !ls_step_replica(s, member) || member >= channel->arrivals)
         return;
     if (!ls_step_can(s, channel->lane[member] >= 0, "ls_message",
-                     "cannot send to another process here: only servers, devices of one divided "
-                     "replica, and replicas that .average.peers names, can; use ls_give"))
+                     "reaches another process only between servers, devices of one divided "
+                     "replica, or replicas that .average.peers names; use ls_give here"))
         return;
     const ls_status status =
         ls_comm_exchange(s->resources->ends[LS_MESSAGES].items[member].comm, exchange, &op);

@@ -243,7 +243,7 @@ if thorough; then
     refused 2 '--batch' 4 run --strategy mirrored --devices 2 --data synthetic:500 --batch 7 --results none
 fi
 refused 3 'nowhere' 3 run --strategy mirrored --data file:nowhere --model mlp:3-2 --results none
-refused 2 'rank: 1 on .*--seed 2, not' 2 run --strategy mirrored $small --seed 1 : \
+refused 2 'rank: 1 on .*--seed 2.*differs from rank 0.s .*--seed 1' 2 run --strategy mirrored $small --seed 1 : \
     "$LOCKSTEP" run --strategy mirrored $small --seed 2
 refused 2 'rank: 1 on ' 2 list : "$LOCKSTEP" devices
 # A file that differs on one rank.

@@ -86,44 +86,11 @@ typedef struct member {
     size_t block;
 } member;
 
-/* Steps sorted by time. before[l][b]: steps of block b among the first l * stride steps. */
-typedef struct sorted_steps {
-    const member *steps; /* [n] */
-    size_t n, blocks, stride;
-    size_t *before; /* [LANDMARKS, blocks] */
-} sorted_steps;
-
-enum { LANDMARKS = 256 };
-
-/* `counts`: [blocks] zeros. */
-static void count_before(sorted_steps *x, size_t *counts)
+/* Median of the steps [n], sorted by time, weighted by how often a step's block was drawn; the
+ * weights sum to `all`. */
+static double weighted_median(const member *step, const size_t *times, size_t all)
 {
-    x->stride = x->n / LANDMARKS + 1;
-    for (size_t i = 0; i < x->n; i++) {
-        if (i % x->stride == 0)
-            memcpy(x->before + i / x->stride * x->blocks, counts, x->blocks * sizeof *counts);
-        counts[x->steps[i].block]++;
-    }
-}
-
-static size_t weight_before(const sorted_steps *x, size_t landmark, const size_t *times)
-{
-    size_t sum = 0;
-    for (size_t b = 0; b < x->blocks; b++)
-        sum += times[b] * x->before[landmark * x->blocks + b];
-    return sum;
-}
-
-/* Median of the steps, weighted by how often its block was drawn; the weights sum to `all`. */
-static double weighted_median(const sorted_steps *x, const size_t *times, size_t all)
-{
-    size_t low = 0, high = (x->n - 1) / x->stride + 1; /* the last landmark before the median */
-    while (high - low > 1) {
-        const size_t middle = (low + high) / 2;
-        *(2 * weight_before(x, middle, times) < all ? &low : &high) = middle;
-    }
-    const member *step = x->steps + low * x->stride;
-    size_t below = weight_before(x, low, times);
+    size_t below = 0;
     while (2 * (below + times[step->block]) < all)
         below += times[step++->block];
     const double time = step->time;
@@ -140,10 +107,10 @@ static size_t draw(ls_random random, size_t resample, size_t b, size_t blocks)
     return (uint64_t)ls_random_bits(random, resample * blocks + b) * blocks >> 32;
 }
 
-static void resample(const sorted_steps *x, const size_t *ends, size_t *times, double *medians)
+static void resample(const member *steps, const size_t *ends, size_t blocks, size_t *times,
+                     double *medians)
 {
     const ls_random random = ls_random_stream(1, "bootstrap");
-    const size_t blocks = x->blocks;
     for (size_t r = 0; r < RESAMPLES; r++) {
         size_t all = 0;
         for (size_t b = 0; b < blocks; b++)
@@ -153,7 +120,7 @@ static void resample(const sorted_steps *x, const size_t *ends, size_t *times, d
             times[drawn]++;
             all += ends[drawn] - (drawn ? ends[drawn - 1] : 0);
         }
-        medians[r] = weighted_median(x, times, all);
+        medians[r] = weighted_median(steps, times, all);
     }
     ls_statistics_sort(medians, RESAMPLES);
 }
@@ -169,7 +136,7 @@ ls_status ls_statistics_interval(const double *samples, const size_t *ends, size
     ls_auto size_t *times = NULL;
     ls_auto double *medians = NULL;
     LS_TRY(ls_allocate("statistics", &x, n + 1, sizeof *x));
-    LS_TRY(ls_allocate("statistics", &times, (LANDMARKS + 1) * (blocks + 1), sizeof *times));
+    LS_TRY(ls_allocate("statistics", &times, blocks, sizeof *times));
     LS_TRY(ls_allocate("statistics", &medians, RESAMPLES + n, sizeof *medians));
     for (size_t i = 0, b = 0; i < n; i++) {
         while (i >= ends[b])
@@ -178,10 +145,8 @@ ls_status ls_statistics_interval(const double *samples, const size_t *ends, size
         medians[i] = samples[i]; /* all samples are one block */
     }
     if (blocks > 1) {
-        sorted_steps sorted = {.steps = x, .n = n, .blocks = blocks, .before = times + blocks};
         qsort(x, n, sizeof *x, compare_doubles); /* sorts by time, the first field */
-        count_before(&sorted, times);
-        resample(&sorted, ends, times, medians);
+        resample(x, ends, blocks, times, medians);
     } else {
         ls_statistics_sort(medians, n);
     }

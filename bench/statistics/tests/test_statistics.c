@@ -107,7 +107,7 @@ static void known_intervals(void **state)
     (void)state;
     const double two[] = {3, 1, 2, 12, 11, 10, 13}, nine[] = {9, 1, 8, 2, 7, 3, 6, 4, 5};
     const double same[] = {4, 4, 4, 4};
-    double none[2], many[2000]; /* of which landmarks skip most */
+    double none[2], many[2000];
     for (int i = 0; i < 2000; i++)
         many[i] = (i + 700) % 1000 + 1000 * (i / 1000);
     assert_interval(many, (const size_t[]){1000, 2000}, 2, 499.5, 1499.5);

@@ -73,8 +73,7 @@ static bool is_limited(const ls_results *results, struct rlimit *limit)
             (code == SQLITE_FULL && statvfs(results->path, &disk) == 0 && disk.f_bavail > 0));
 }
 
-/* The failure of an SQLite code. The failed statement must be reset or finalized before. */
-static ls_status refuse_code(const ls_results *results, int code)
+ls_status ls_results_failure(const ls_results *results, int code)
 {
     static const struct {
         int code;
@@ -108,7 +107,7 @@ static ls_status refuse_code(const ls_results *results, int code)
 ls_status ls_results_prepare(ls_results *results, const char *sql, sqlite3_stmt **out)
 {
     const int code = sqlite3_prepare_v2(results->db, sql, -1, out, NULL);
-    return code == SQLITE_OK ? LS_OK : refuse_code(results, code);
+    return code == SQLITE_OK ? LS_OK : ls_results_failure(results, code);
 }
 
 ls_status ls_results_step(ls_results *results, sqlite3_stmt *statement, bool *more)
@@ -118,13 +117,13 @@ ls_status ls_results_step(ls_results *results, sqlite3_stmt *statement, bool *mo
     if (code == SQLITE_ROW || code == SQLITE_DONE)
         return LS_OK;
     sqlite3_reset(statement); /* before the file's locks are looked at */
-    return refuse_code(results, code);
+    return ls_results_failure(results, code);
 }
 
 ls_status ls_results_execute(ls_results *results, const char *sql)
 {
     const int code = sqlite3_exec(results->db, sql, NULL, NULL, NULL);
-    return code == SQLITE_OK ? LS_OK : refuse_code(results, code);
+    return code == SQLITE_OK ? LS_OK : ls_results_failure(results, code);
 }
 
 ls_status ls_results_ask(ls_results *results, const char *sql, int64_t *out)
@@ -226,11 +225,12 @@ static ls_status examine(const char *path, bool create, bool *fresh)
 /* Makes the file's view, or replaces an older one of ours, not what a user has of that name. */
 static ls_status renew_view(ls_results *results)
 {
-    char *view = ls_results_view_text(false);
+    char *view = ls_results_view_text(results->db, NULL);
     char *sql = view ? sqlite3_mprintf("SELECT count(*) FROM main.sqlite_master"
                                        " WHERE name = 'v' COLLATE NOCASE AND type != 'trigger'"
-                                       " AND (type != 'view' OR sql NOT LIKE '%s%%' OR sql = %Q)",
-                                       LS_RESULTS_VIEW_MARK, view)
+                                       " AND (type != 'view' OR sql = %Q"
+                                       " OR sql NOT LIKE 'CREATE VIEW v AS /* lockstep */ %%')",
+                                       view)
                      : NULL;
     int64_t stays = 1;
     ls_status status =
@@ -284,7 +284,7 @@ static ls_status enter_rollback(ls_results *results)
                SQLITE_BUSY &&
            wait_for_lock(results, 1))
         continue;
-    return code == SQLITE_OK ? LS_OK : refuse_code(results, code);
+    return code == SQLITE_OK ? LS_OK : ls_results_failure(results, code);
 }
 
 /* The file must be ours, with our table, not a view of that name, and no triggers. */
@@ -315,14 +315,14 @@ static ls_status verify(ls_results *results)
 static ls_status prepare_writing(ls_results *results)
 {
     if (sqlite3_db_readonly(results->db, "main") == 1)
-        return refuse_code(results, SQLITE_READONLY);
+        return ls_results_failure(results, SQLITE_READONLY);
     LS_TRY(enter_rollback(results));
     LS_TRY(ls_results_execute(results, "PRAGMA synchronous = EXTRA"));
     LS_TRY(ls_results_begin(results));
     return ls_results_end(results, bring_up_to_date(results));
 }
 
-static ls_status connect(ls_results *results, bool create, bool fresh)
+static ls_status connect(ls_results *results, bool fresh)
 {
     /* With a folder, a name never has a special meaning in SQLite. */
     char *name = sqlite3_mprintf("%s%s", results->path[0] == '/' ? "" : "./", results->path);
@@ -333,16 +333,14 @@ static ls_status connect(ls_results *results, bool create, bool fresh)
     int code = sqlite3_open_v2(name, &results->db, flags, NULL);
     sqlite3_free(name);
     if (code != SQLITE_OK)
-        return refuse_code(results, code);
+        return ls_results_failure(results, code);
     sqlite3_extended_result_codes(results->db, 0);
     sqlite3_busy_handler(results->db, wait_for_lock, results);
     ls_status status = check_locks(results->path);
     if (status && made)
         unlink(results->path);
     LS_TRY(status);
-    if (!fresh)
-        LS_TRY(verify(results));
-    return create ? prepare_writing(results) : LS_OK;
+    return fresh ? LS_OK : verify(results);
 }
 
 /* `path`: NULL means in memory, with a table of rows if `rows`. */
@@ -357,12 +355,13 @@ static ls_status open_path(const char *path, bool rows, bool create, bool fresh,
     if (!results->path || (!path && sqlite3_open(":memory:", &results->db) != SQLITE_OK))
         status = ls_fail_memory("results", 1);
     if (!status)
-        status = path ? connect(results, create, fresh)
-                      : ls_results_execute(results, rows ? rows_sql : "");
+        status = path ? connect(results, fresh) : ls_results_execute(results, rows ? rows_sql : "");
     if (!status)
         status = ls_results_execute(results, "PRAGMA temp_store = MEMORY");
-    if (!status && ls_results_attach(results->db, rows) != SQLITE_OK)
-        status = refuse_code(results, sqlite3_errcode(results->db));
+    if (!status)
+        status = ls_results_attach(results, rows);
+    if (!status && create)
+        status = prepare_writing(results);
     results->opening = false;
     if (status)
         ls_results_close(results);
@@ -392,6 +391,8 @@ void ls_results_close(ls_results *results)
 {
     if (!results)
         return;
+    for (sqlite3_stmt *one; results->db && (one = sqlite3_next_stmt(results->db, NULL));)
+        sqlite3_finalize(one); /* of functions */
     sqlite3_close(results->db);
     free(results->path);
     free(results);

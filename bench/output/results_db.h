@@ -63,7 +63,7 @@ ls_status ls_results_find(ls_results *results, const char *id, json_t **out);
 /**
  * Questions to rows in SQL. Each connection, to a results file or to rows in memory, has
  * - the view `v`: `number` (the rowid), `row` (its JSON text), a column for each field, named by
- *   its path ("time.step_ms.median"; see results_view.c for the types), and what follows from
+ *   its path ("time.step_ms.median"; functions.sql says of which type), and what follows from
  *   several fields:
  *     devices                      how many
  *     pace, pace_low, pace_high    ms, as ls_row_pace; bounds are NULL where there is no interval
@@ -74,29 +74,7 @@ ls_status ls_results_find(ls_results *results, const char *id, json_t **out);
  *   their `place`, and all columns of `v`
  * - the table `keyed` (g, key), empty at first: case_key of rows in groups; and the view
  *   `differences` (g, path): the fields in which a group's rows differ
- * - number_text(x): a number as its shortest text that reads back; a text is itself
- *   list_text(x): a JSON list or map joined by '+', as in CSV; anything else as number_text
- *   optimizer_shown(x): without values that are the optimizer's defaults
- *   bytes_text(x): "1.5 MiB"; figure_text(x, unit), figure_text(x, unit, low, high): as a page has
- * it value_text(json): the value of a JSON text, as ls_value_text writes it median(x): of the
- * numbers of a group digits(x, n), decimals(x, n): a real with n significant digits, or n decimals,
- * as C rounds it escaped(x, as): a text for "line", "font", "markup", "markdown", "gnuplot" or
- * "github" (escape.h) squeezed(x, width): at most 400 bytes, cut in its middle: names often differ
- * at their ends wrapped(x, at, indent, width): lines of at most `width`; the first begins at column
- * `at` ratio(a, low, high, b, low, high): a / b as {value, low, high, verdict} (JSON), with the
- *   interval of independent figures; key_path(name): the path of a key, NULL for an unknown one
- *   field_fact(path, what), strategy_fact(name, what), link_fact(link, what), delay_ms(fault): see
- *   results_query.c
- *   case_key(row, but): a text that is equal for rows of the same case (LS_BUT_.., row_same.h);
- *   case_key(row, but, of): and of these parts of a machine (LS_OF_..)
- *   machine_of(scope, row, of): the number of the row's machine (ls_row_machine) among those that
- *   were asked for with this text; other_machine(row, other, of): the field in which two differ
- *   same_but(row, other, common, field, ..): ls_row_same_but; same_case(row, other, but): in the
- *   fields that both have
- *   row_text(row, path): the text that CSV has there; only of the groups that name a case, a
- *   machine or a result
- *   cell(row, path): what a table has of the row in the field's column; heading(path)
- *   the collation NUMBERED: "cpu:2" before "cpu:10"
+ * - the functions of functions.sql
  * A column that a statement does not use costs nothing.
  */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Parts of the results database: what its files share: the connection in
- * results_db.c, rows in results_rows.c, the view in results_view.c, functions in results_query.c
- * and results_numbers.c, statements in store.sql. */
+ * results_db.c, rows in results_rows.c, functions in functions.sql, results_query.c and
+ * results_numbers.c, statements in store.sql. */
 #pragma once
 
 #include "bench/output/results_db.h"
@@ -19,8 +19,12 @@ ls_status ls_results_refuse(const char *path, const char *why);
 /** A section of store.sql, owned by the caller (free); NULL if memory is short. */
 char *ls_results_part(const char *name);
 
-/** Adds the functions and, for a connection with rows, views of results_db.h; an SQLite code. */
-int ls_results_attach(sqlite3 *db, bool rows);
+/** The failure of an SQLite code. The failed statement must be reset or finalized before. */
+ls_status ls_results_failure(const ls_results *results, int code);
+
+/** Adds the functions of functions.sql and, for a connection with rows, the views of results_db.h.
+ */
+ls_status ls_results_attach(ls_results *results, bool rows);
 
 /** Adds the functions on numbers (results_numbers.c). */
 int ls_results_add_numbers(sqlite3 *db);
@@ -46,9 +50,6 @@ static inline void ls_sql_give(sqlite3_context *context, const char *text)
 /** Functions whose result follows from their arguments alone. */
 enum { LS_PURE = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS };
 
-/** Begins the text of a view of ours. A user's own object of that name is left alone. */
-#define LS_RESULTS_VIEW_MARK "CREATE VIEW v AS /* lockstep */ "
-
-/** The text of the view `v`, owned by the caller (free); NULL if memory is short. With `own` the
- * view of this connection, with the columns that results_db.h adds; else the file's. */
-char *ls_results_view_text(bool own);
+/** The text of the view `v` (functions.sql), owned by the caller (free); NULL if memory is short.
+ */
+char *ls_results_view_text(sqlite3 *db, const char *derived);

@@ -33,44 +33,6 @@ LS_SQL_FUNCTION(rounded)
     ls_sql_give(context, text);
 }
 
-/* "1.2 ms", "83%", "571,445"; "plain": four digits that a page can sort by. */
-static char *figure(double value, const char *unit, char out[48])
-{
-    const bool share = strcmp(unit, "%") == 0, plain = strcmp(unit, "plain") == 0;
-    const bool bytes = strcmp(unit, "bytes") == 0, large = fabs(value) >= 1000;
-    if (bytes)
-        ls_format_bytes(value, out);
-    else if (plain)
-        snprintf(out, 48, large && value < 1e10 ? "%.0f" : "%.4g", value);
-    else if (share)
-        snprintf(out, 48, "%.0f%%", 100 * value);
-    else if (large && fabs(value) < 1e15)
-        sqlite3_snprintf(48, out, "%,lld", llrint(value));
-    else
-        snprintf(out, 48, large ? "%.0f" : "%.3g", value);
-    return *unit && !share && !plain && !bytes ? ls_text_add(out, 48, " %s", unit) : out;
-}
-
-/* figure_text(value, unit), figure_text(value, unit, low, high): "25,600 (25,347 to 25,859)" if the
- * low bound is above 0. Nothing for what is not a number, or, with "plain", not above 0. */
-LS_SQL_FUNCTION(figure_text)
-{
-    const char *unit = ls_sql_text(value[1]);
-    const double number = sqlite3_value_double(value[0]);
-    const double low = count > 2 ? sqlite3_value_double(value[2]) : 0;
-    char text[160], bound[48];
-    if (sqlite3_value_numeric_type(value[0]) > SQLITE_FLOAT ||
-        (strcmp(unit, "plain") == 0 && !(number > 0)))
-        return;
-    figure(number, unit, text);
-    if (low > 0) {
-        ls_text_add(text, sizeof text, " (%s", figure(low, unit, bound));
-        figure(sqlite3_value_double(value[3]), unit, bound);
-        ls_text_add(text, sizeof text, " to %s)", bound);
-    }
-    ls_sql_give(context, text);
-}
-
 /* ---- Of texts ------------------------------------------------------------------------------- */
 
 /* link_fact(link, "MB/s" or "us"): NULL if the link does not have it. */
@@ -226,11 +188,10 @@ int ls_results_add_numbers(sqlite3 *db)
         int arguments;
         void (*call)(sqlite3_context *, int, sqlite3_value **);
         const char *form; /* of `rounded` */
-    } functions[] = {{"bytes_text", 1, bytes_text, NULL},   {"digits", 2, rounded, "g"},
-                     {"decimals", 2, rounded, "f"},         {"figure_text", 2, figure_text, NULL},
-                     {"figure_text", 4, figure_text, NULL}, {"link_fact", 2, link_fact, NULL},
-                     {"delay_ms", 1, delay_ms, NULL},       {"ratio", 6, ratio, NULL},
-                     {"levels", 1, levels, NULL},           {"look", 5, look, NULL},
+    } functions[] = {{"bytes_text", 1, bytes_text, NULL}, {"digits", 2, rounded, "g"},
+                     {"decimals", 2, rounded, "f"},       {"link_fact", 2, link_fact, NULL},
+                     {"delay_ms", 1, delay_ms, NULL},     {"ratio", 6, ratio, NULL},
+                     {"levels", 1, levels, NULL},         {"look", 5, look, NULL},
                      {"unpaired", 7, unpaired, NULL}};
     int code =
         sqlite3_create_function(db, "median", 1, LS_PURE, NULL, NULL, add_number, give_median);

@@ -6,6 +6,7 @@
 #include "bench/output/row_keys.h"
 #include "bench/output/row_same.h"
 #include "common/base/grow.h"
+#include "template_functions.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -130,13 +131,6 @@ LS_SQL_FUNCTION(squeezed)
     ls_sql_give(context, text);
 }
 
-LS_SQL_FUNCTION(key_path)
-{
-    const char *name = ls_sql_text(*value), *path = NULL;
-    ls_status_free(ls_row_key_find("key", name, strlen(name), &path));
-    sqlite3_result_text(context, path, -1, SQLITE_STATIC); /* NULL of NULL */
-}
-
 LS_SQL_FUNCTION(case_key)
 {
     const json_t *row = parsed_row(context, value[0], 0);
@@ -207,54 +201,6 @@ LS_SQL_FUNCTION(cell)
     ls_sql_give(context, count > 1 ? text : title);
 }
 
-/* field_fact(path, what): see bench/rows/fields.h; whether "less" is worse; the "list" of objects
- * that has the field; for "diff" whether `results diff` names it, NULL for an unknown path. A
- * member of `case` that is not a field is an option of another version. */
-LS_SQL_FUNCTION(field_fact)
-{
-    static const struct {
-        const char *name;
-        unsigned identifies, shown;
-    } facts[] = {{"case", LS_IS_CASE, 0},
-                 {"blocks", LS_BUT_BLOCKS, 0},
-                 {"repeats", LS_BUT_REPEATS, 0},
-                 {"share", LS_OF_SHARE, 0},
-                 {"machine", LS_OF_MACHINE, 0},
-                 {"machine or label", LS_OF_CLASS | LS_OF_HOST | LS_OF_LABEL, 0},
-                 {"follows", 0, LS_SHOWN_LAST},
-                 {"kept", 0, LS_SHOWN_KEPT},
-                 {"derived", 0, LS_SHOWN_DERIVED}};
-    const char *path = ls_sql_text(value[0]), *what = ls_sql_text(value[1]);
-    const ls_field *field = ls_field_find(path);
-    const ls_field_group *group = field ? NULL : ls_field_group_find(path);
-    const ls_declared_option *declared = field ? NULL : ls_row_declared(path);
-    const unsigned shown = field ? field->shown : declared && declared->follows ? LS_SHOWN_LAST : 0;
-    const unsigned identifies = field                            ? field->identifies
-                                : group                          ? group->identifies
-                                : strncmp(path, "case.", 5) == 0 ? LS_IS_CASE
-                                                                 : 0;
-    for (size_t i = 0; i < sizeof facts / sizeof *facts; i++)
-        if (strcmp(what, facts[i].name) == 0)
-            sqlite3_result_int(context,
-                               (shown & facts[i].shown) || (identifies & facts[i].identifies));
-    if (strcmp(what, "diff") == 0 && field)
-        sqlite3_result_int(context, (field->shown & LS_SHOWN_DIFF) != 0);
-    else if (strcmp(what, "less") == 0)
-        sqlite3_result_int(context, field && field->worse == LS_WORSE_LESS);
-    else if (strcmp(what, "list") == 0 && ls_field_group_of(path, LS_GROUP_EACH))
-        sqlite3_result_text(context, ls_field_group_of(path, LS_GROUP_EACH)->path, -1,
-                            SQLITE_STATIC);
-    else if (strcmp(what, "place") == 0)
-        sqlite3_result_int(context,
-                           (int)(shown & LS_SHOWN_AT ? shown & LS_SHOWN_AT : LS_SHOWN_LAST - 1));
-    else if (strcmp(what, "order") == 0) {
-        int order = 0;
-        for (const char *const *one = ls_row_paths(); *one && strcmp(*one, path) != 0; one++)
-            order++;
-        sqlite3_result_int(context, order);
-    }
-}
-
 /* strategy_fact(name, what): its "place" in the registry (the registry's size for an unknown name);
  * whether one device is a "holder" of the variables; whether its cases stand "alone"; whether it is
  * "replicated", as an unknown one counts; the option that sets its "period", NULL if there is no
@@ -312,15 +258,58 @@ static int natural(void *context, int a_size, const void *a, int b_size, const v
 
 /* ---- Connections ---------------------------------------------------------------------------- */
 
+/* A function that is a statement. */
+LS_SQL_FUNCTION(stated)
+{
+    sqlite3_stmt *statement = sqlite3_user_data(context);
+    for (int i = 0; i < count; i++)
+        sqlite3_bind_value(statement, i + 1, value[i]);
+    const int code = sqlite3_step(statement);
+    if (code == SQLITE_ROW)
+        sqlite3_result_value(context, sqlite3_column_value(statement, 0));
+    else if (code != SQLITE_DONE)
+        sqlite3_result_error_code(context, code);
+    sqlite3_reset(statement);
+}
+
+static int add_stated(sqlite3 *db)
+{
+    const char *text = ls_template_functions;
+    char name[32];
+    int code = SQLITE_OK;
+    for (char *sql; code == SQLITE_OK && (sql = ls_sql_section(&text, name)); free(sql)) {
+        sqlite3_stmt *statement; /* finalized by ls_results_close */
+        code = sqlite3_prepare_v3(db, sql, -1, SQLITE_PREPARE_PERSISTENT, &statement, NULL);
+        if (code == SQLITE_OK)
+            code = sqlite3_create_function(db, name, sqlite3_bind_parameter_count(statement),
+                                           LS_PURE, statement, stated, NULL, NULL);
+    }
+    return code;
+}
+
+char *ls_results_view_text(sqlite3 *db, const char *derived)
+{
+    sqlite3_stmt *statement;
+    char *text = NULL;
+    if (sqlite3_prepare_v2(db, "SELECT view_text(?)", -1, &statement, NULL) != SQLITE_OK)
+        return NULL;
+    sqlite3_bind_text(statement, 1, derived, -1, SQLITE_STATIC); /* NULL of NULL */
+    if (sqlite3_step(statement) == SQLITE_ROW)
+        text = strdup(ls_results_text(statement, 0));
+    sqlite3_finalize(statement);
+    return text;
+}
+
 /* The view of the connection's rows, and what statements say of it. */
 static int add_views(sqlite3 *db)
 {
-    ls_auto char *view = ls_results_view_text(true), *views = ls_results_part("views");
-    const int code = view && views ? sqlite3_exec(db, view, NULL, NULL, NULL) : SQLITE_NOMEM;
+    ls_auto char *derived = ls_results_part("derived"), *views = ls_results_part("views");
+    ls_auto char *view = derived && views ? ls_results_view_text(db, derived) : NULL;
+    const int code = view ? sqlite3_exec(db, view, NULL, NULL, NULL) : SQLITE_NOMEM;
     return code == SQLITE_OK ? sqlite3_exec(db, views, NULL, NULL, NULL) : code;
 }
 
-int ls_results_attach(sqlite3 *db, bool rows)
+ls_status ls_results_attach(ls_results *results, bool rows)
 {
     static const struct {
         const char *name;
@@ -333,8 +322,6 @@ int ls_results_attach(sqlite3 *db, bool rows)
                      {"escaped", 2, escaped},
                      {"wrapped", 4, wrapped},
                      {"squeezed", 2, squeezed},
-                     {"key_path", 1, key_path},
-                     {"field_fact", 2, field_fact},
                      {"strategy_fact", 2, strategy_fact},
                      {"case_key", 2, case_key},
                      {"case_key", 3, case_key},
@@ -345,9 +332,11 @@ int ls_results_attach(sqlite3 *db, bool rows)
                      {"cell", 2, cell},
                      {"heading", 1, cell},
                      {"row_figure", 2, row_figure}};
-    memory *kept = calloc(1, sizeof *kept); /* for all functions; freed with machine_of */
-    if (!kept)
-        return SQLITE_NOMEM;
+    sqlite3 *db = results->db;
+    json_auto_t *fields = json_pack("{s:o}", "fields", ls_row_fields());
+    memory *kept; /* for all functions; freed with machine_of */
+    LS_TRY(ls_results_do(results, "fields", fields, NULL));
+    LS_TRY(ls_allocate("results", &kept, 1, sizeof *kept));
     kept->machines = json_object();
     int code = sqlite3_create_function_v2(db, "machine_of", 3, SQLITE_UTF8, kept, machine_of, NULL,
                                           NULL, free_memory); /* also where this fails */
@@ -358,5 +347,9 @@ int ls_results_attach(sqlite3 *db, bool rows)
         code = sqlite3_create_collation(db, "NUMBERED", SQLITE_UTF8, NULL, natural);
     if (code == SQLITE_OK)
         code = ls_results_add_numbers(db);
-    return code == SQLITE_OK && rows ? add_views(db) : code;
+    if (code == SQLITE_OK)
+        code = add_stated(db);
+    if (code == SQLITE_OK && rows)
+        code = add_views(db);
+    return code == SQLITE_OK ? LS_OK : ls_results_failure(results, code);
 }

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Keys; see row_keys.h. All paths are visited once: the best fit counts. For an unknown name, the
- * candidates are listed: the paths that contain it or its last part, or begin as it does; without
- * any, some frequent keys.
- */
+/* Keys; see row_keys.h. How names fit paths is said in functions.sql (key_found). */
 #include "bench/output/row_keys.h"
 
-#include "bench/rows/fields.h"
-#include "common/base/escape.h"
+#include "bench/output/results_db.h"
+#include "bench/rows/row.h"
 #include "common/data/data.h"
 #include "impl/strategy.h"
 
@@ -17,9 +13,7 @@
 #include <string.h>
 #include <threads.h>
 
-enum { LISTED = 8, LIST_SIZE = 512, PATH_SIZE = 96, PATHS_MOST = 511 };
-
-/* ---- Paths ---------------------------------------------------------------------------------- */
+enum { PATH_SIZE = 96, PATHS_MOST = 511 };
 
 /* All paths, and of declared options the option: created before the first lookup, and never
  * changed.
@@ -79,95 +73,56 @@ const ls_declared_option *ls_row_declared(const char *path)
     return NULL;
 }
 
-/* ---- Keys ----------------------------------------------------------------------------------- */
-
-/* How well a name fits a path. */
-typedef enum fit { NONE, NEAR, OF_LIST, OF_PROVENANCE, ENDING, WHOLE, HEADING, FITS } fit;
-
-static const char *last_part(const char *path)
+json_t *ls_row_fields(void)
 {
-    const char *dot = strrchr(path, '.');
-    return dot ? dot + 1 : path;
-}
-
-/* Whether the name is a heading of the field, of "a|b". */
-static bool has_heading(const char *path, const char *name)
-{
-    const ls_field *field = ls_field_find(path);
-    const size_t wanted = strlen(name);
-    const char *at = field ? field->heading : NULL;
-    for (; at && (strcspn(at, "|") != wanted || strncmp(at, name, wanted) != 0); at++)
-        if (!(at = strchr(at, '|')))
-            return false;
-    return at;
-}
-
-/* Whether the name is that of an option, which is a field of `case`. */
-static bool is_option(const char *path, const char *name)
-{
-    char field[PATH_SIZE];
-    return strncmp(path, "case.", 5) == 0 && strlen(name) < sizeof field &&
-           strcmp(path + 5, ls_declared_field(name, field)) == 0;
-}
-
-/* An ending means a field of the row before one of what ran, and this before one of a list. */
-static fit ending_of(const char *path)
-{
-    if (ls_field_group_of(path, LS_GROUP_EACH) && !ls_field_group_of(path, LS_GROUP_FULLEST))
-        return OF_LIST;
-    return strncmp(path, "provenance.", 11) == 0 ? OF_PROVENANCE : ENDING;
-}
-
-/* A near path has the name's last part, or begins like it. */
-static fit fit_of(const char *path, const char *name)
-{
-    const char *wanted = last_part(name), *has = last_part(path);
-    const ls_field *field = ls_field_find(path);
-    const size_t length = strlen(path), end = strlen(name);
-    size_t same = 0;
-    if (has_heading(path, name))
-        return HEADING;
-    if (is_option(path, name) || strcmp(path, name) == 0)
-        return WHOLE;
-    if (end > 0 && length > end && path[length - end - 1] == '.' &&
-        strcmp(path + length - end, name) == 0 && !(field && field->shown & LS_SHOWN_BY_PATH))
-        return ending_of(path);
-    while (wanted[same] && wanted[same] == has[same])
-        same++;
-    return *wanted && (strstr(path, wanted) || (same >= 3 && same + 3 >= strlen(wanted))) ? NEAR
-                                                                                          : NONE;
+    json_t *out = json_array();
+    for (size_t i = 0; ls_row_paths()[i]; i++) {
+        const ls_field *field = ls_field_find(paths[i]), none = {0};
+        const ls_field *is = field ? field : &none;
+        const ls_field_group *list = ls_field_group_of(paths[i], LS_GROUP_EACH);
+        const bool follows = declared[i] && declared[i]->follows;
+        json_array_append_new(out, json_pack("[s,I,o,s?,o,i,b,s?,b,i]", paths[i], (json_int_t)i,
+                                             field ? json_integer(field->type) : json_null(),
+                                             is->heading,
+                                             field ? json_integer(field->identifies) : json_null(),
+                                             (int)(follows ? LS_SHOWN_LAST : is->shown),
+                                             is->worse == LS_WORSE_LESS, list ? list->path : NULL,
+                                             list && list->flags & LS_GROUP_FULLEST, is->join));
+    }
+    for (size_t i = 0; i < ls_field_group_count; i++)
+        json_array_append_new(out, json_pack("[s,n,n,n,i,n,n,n,n,i]", ls_field_groups[i].path,
+                                             (int)ls_field_groups[i].identifies,
+                                             ls_field_groups[i].join));
+    return out;
 }
 
 ls_status ls_row_key_find(const char *option, const char *name, size_t length, const char **out)
 {
-    char text[PATH_SIZE], list[FITS][LIST_SIZE] = {""};
-    size_t count[FITS] = {0};
-    const char *found = NULL;
-    fit best = NONE;
+    enum { NEAR = 1, ENDING, WHOLE = 5 };
+    json_auto_t *values = NULL, *found = json_array();
+    char text[PATH_SIZE];
+    ls_results *results;
+    int fit = 0, count = 0, nth = 0;
+    const char *list = "";
     snprintf(text, sizeof text, "%.*s", (int)(length < sizeof text ? length : sizeof text), name);
-    for (const char *const *path = ls_row_paths(); *path; path++) {
-        const fit fits = fit_of(*path, text);
-        const size_t listed = count[fits]++;
-        if (listed < LISTED)
-            ls_text_add(list[fits], LIST_SIZE, "%s%s", listed ? ", " : "", *path);
-        else if (listed == LISTED)
-            ls_text_add(list[fits], LIST_SIZE, ", ...");
-        if (fits > best) {
-            best = fits;
-            found = *path;
-        }
-    }
-    if (best >= WHOLE || (best >= OF_LIST && count[best] == 1)) {
-        *out = found;
+    values = json_pack("{s:o}", "name", ls_text_value(text));
+    LS_TRY(ls_results_functions(&results));
+    ls_status status =
+        ls_results_query(results, "SELECT key_found(:name) AS \"found:json\"", values, found);
+    ls_results_close(results);
+    LS_TRY(status);
+    json_unpack(found, "[{s:{s:i,s:i,s:i,s:s}}]", "found", "fit", &fit, "n", &count, "nth", &nth,
+                "list", &list);
+    *out = ls_row_paths()[nth];
+    if (fit >= WHOLE || (fit >= ENDING && count == 1))
         return LS_OK;
-    }
-    if (best >= OF_LIST)
+    if (fit >= ENDING)
         return ls_fail(LS_CODE_USAGE, option, text,
-                       "several keys end like this; write the whole key, one of %s", list[best]);
+                       "several keys end like this; write the whole key, one of %s", list);
     return ls_fail(LS_CODE_USAGE, option, *text ? text : "''", "unknown key; %s%s",
-                   best == NEAR ? "similar keys are: "
-                                : "all keys are the columns of --format csv, such as ",
-                   best == NEAR ? list[NEAR]
-                                : "case.model, case.strategy, case.devices, time.step_ms.median, "
-                                  "time.samples_per_s, result.status, label, provenance.commit");
+                   fit == NEAR ? "similar keys are: "
+                               : "all keys are the columns of --format csv, such as ",
+                   fit == NEAR ? list
+                               : "case.model, case.strategy, case.devices, time.step_ms.median, "
+                                 "time.samples_per_s, result.status, label, provenance.commit");
 }

@@ -1,6 +1,12 @@
 -- SPDX-License-Identifier: MIT
 -- Statements on the rows of a connection (results_db.h): a section begins after an empty line with its name.
 
+-- fields: the table of fields (bench/rows/fields.h), with the options that are declared, which have no type, and groups,
+-- which have no place
+CREATE TEMP TABLE field_table (path PRIMARY KEY, nth, type, heading, identifies, shown, less, list, fullest, how) WITHOUT ROWID;
+INSERT INTO field_table SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6,
+  value ->> 7, value ->> 8, value ->> 9 FROM json_each(:fields);
+
 -- derived: columns of the connection's view `v` that follow from several fields
 json_array_length(row, '$.case.devices') AS devices, row_figure(row, 'pace') AS pace, row_figure(row, 'pace_low') AS pace_low,
 row_figure(row, 'pace_high') AS pace_high, row_figure(row, 'rate') AS rate, row_figure(row, 'rate_low') AS rate_low,

@@ -1,13 +1,14 @@
 -- Joins the rows of several ranks: a row of the result is a path, and the value that the first row gets there (NULL: none).
--- :document has `rows`; `fields`, [[path, how]], of those whose values are joined, by ls_join of bench/rows/fields.h; and
--- the `hosts` of the rows, without which nothing is said of what ranks share.
+-- :document has `rows`, whose values are joined by ls_join of bench/rows/fields.h, and the `hosts` of the rows, without
+-- which nothing is said of what ranks share.
 WITH
 ranks AS (
   SELECT key AS r, value AS row, json_extract(:document, '$.hosts[' || key || ']') AS host
   FROM json_each(:document, '$.rows')),
 found AS MATERIALIZED (
-  SELECT one.value ->> 0 AS path, one.value ->> 1 AS how, r, nullif(row -> ('$.' || (one.value ->> 0)), 'null') AS value
-  FROM json_each(:document, '$.fields') AS one, ranks),
+  SELECT path, CASE how WHEN 1 THEN 'concat' WHEN 2 THEN 'max' WHEN 3 THEN 'sum' ELSE 'named' END AS how, r,
+    nullif(row -> ('$.' || path), 'null') AS value
+  FROM field_table, ranks WHERE field_table.how > 0),
 -- Texts that should be the same, of fields and, by name, of maps; NULL for a rank without one.
 named AS (
   SELECT path, NULL AS name, 0 AS nth FROM found WHERE how = 'named' AND json_type(value) = 'text' GROUP BY path

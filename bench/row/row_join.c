@@ -30,20 +30,7 @@ static ls_status put_answer(json_t *row, const char *sql, const json_t *document
 
 ls_status ls_rows_join(const json_t *rows, const json_t *hosts)
 {
-    static const char *const words[] = {[LS_JOIN_CONCAT] = "concat",
-                                        [LS_JOIN_MAX] = "max",
-                                        [LS_JOIN_SUM] = "sum",
-                                        [LS_JOIN_NAMED] = "named"};
-    json_t *fields = json_array();
-    for (size_t i = 0; i < LS_FIELDS + ls_field_group_count; i++) {
-        const ls_field_group *group = i < LS_FIELDS ? NULL : &ls_field_groups[i - LS_FIELDS];
-        const unsigned char how = group ? group->join : ls_fields[i].join;
-        if (how != LS_JOIN_FIRST)
-            json_array_append_new(
-                fields, json_pack("[s,s]", group ? group->path : ls_fields[i].path, words[how]));
-    }
-    json_auto_t *document =
-        json_pack("{s:O,s:o,s:O*}", "rows", rows, "fields", fields, "hosts", hosts);
+    json_auto_t *document = json_pack("{s:O,s:O*}", "rows", rows, "hosts", hosts);
     return put_answer(json_array_get(rows, 0), ls_template_join, document);
 }
 

@@ -8,9 +8,9 @@
 
 /**
  * {NAME: value} for the stream's variables ("NAME=value", each ended by a zero, as in
- * /proc/self/environ) that are in environment.c's table, in the order of their names; owned by the
- * caller (json_decref). NULL if there is none, or no memory. Text from outside: bytes that are not
- * printable ASCII become \xNN, and a long value ends in its length and its hash.
+ * /proc/self/environ) that are in environment.sql's tables, in the order of their names; owned by
+ * the caller (json_decref). NULL if there is none, or no memory. Text from outside: bytes that are
+ * not printable ASCII become \xNN, and a long value ends in its length and its hash.
  */
 json_t *ls_environment_build(FILE *stream);
 

@@ -2,7 +2,7 @@
 /* Drawing; see draw.h: runs gnuplot in the folder, without the user's settings. */
 #include "bench/report/draw.h"
 
-#include "bench/output/document.h"
+#include "bench/output/format.h"
 #include "bench/report/child.h"
 #include "bench/report/template.h"
 #include "common/base/grow.h"
@@ -43,25 +43,17 @@ static const uint64_t LIMIT_NS = 600000000000;
 enum { PASSED_ON = 11 };
 static char **choose_environment(char *out[PASSED_ON + 2])
 {
-    static const char *const names[PASSED_ON] = {"PATH",
-                                                 "LD_LIBRARY_PATH",
-                                                 "HOME",
-                                                 "TMPDIR",
-                                                 "XDG_DATA_HOME",
-                                                 "XDG_DATA_DIRS",
-                                                 "XDG_CACHE_HOME",
-                                                 "FONTCONFIG_PATH",
-                                                 "XDG_CONFIG_HOME",
-                                                 "FONTCONFIG_FILE",
-                                                 "FONTCONFIG_SYSROOT"};
+    static const char names[] =
+        " PATH LD_LIBRARY_PATH HOME TMPDIR XDG_DATA_HOME XDG_DATA_DIRS XDG_CACHE_HOME"
+        " XDG_CONFIG_HOME FONTCONFIG_PATH FONTCONFIG_FILE FONTCONFIG_SYSROOT ";
     static char locale[] = "LC_ALL=C.UTF-8";
+    char name[32];
     size_t count = 0;
-    for (char **one = environ; *one; one++)
-        for (size_t i = 0; i < PASSED_ON; i++) {
-            const size_t length = strlen(names[i]);
-            if (strncmp(*one, names[i], length) == 0 && (*one)[length] == '=' && count < PASSED_ON)
-                out[count++] = *one;
-        }
+    for (char **one = environ; *one && count < PASSED_ON; one++) {
+        snprintf(name, sizeof name, " %.*s ", (int)strcspn(*one, "="), *one);
+        if (strstr(names, name))
+            out[count++] = *one;
+    }
     out[count++] = locale;
     out[count] = NULL;
     return out;

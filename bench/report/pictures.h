@@ -1,37 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Pictures: each is a file reports/NAME.sql, with the template of gnuplot that it names. Its head
- * are comments, "-- name: text"; what follows is one query in SQL (results_db.h), whose rows are
- * points:
- *     number   of the row that a point is of; NULL means of none, as of an ideal line
- *     part     the name of the point's series; NULL means that of the row's case
- *     x, y, low, high
- * The query reads `r`: rows in their order (place), with all that reports/rows.sql knows of them
- * (table `read`), as the fields of `v` that it names in double quotes, rate and pace with bounds,
- * is_candidate, and
- *     trainers                      how many devices train
- *     delay, bandwidth, latency     of the fault, ms; of the link, MB/s and us
- *     of_mirrored                   list: memory, step, its low and high over the figures of the
- *                                   row of mirrored next to it
- * first all rows, then each picture's: the rows with points (or for which `of` holds) that agree in
- * `by`.
- * The head:
- *     title, y, x, unit, caption, wanted  (an option list that would make the picture)
- *     template  lines; bars and ranges, whose x is `place`
- *     by        columns: a picture each of the rows that agree in them; and in the machine
- *     of        a condition that selects the rows, if a row's point depends on other rows
- *     without   what is missing in rows without a point, or for which `of` does not hold
- *     passed    what chosen rows without a point are
- *     each      a column whose values make separate pictures: NAME-VALUE
- *     at        the path of x, if it is an option
- *     series    the column that names series; without it the case does
- *     colours   "series": each series has its own; else its strategy does
- *     log       x, y or xy: logarithmic if the numbers allow it
- *     one       a series of one point is enough
- *     median    of a case with several rows, the median one is shown
- *     place     on the page
- * reports/pictures.sql does the rest.
- */
+/* Pictures: each is a file reports/NAME.sql (reports/pictures.sql). */
 #pragma once
 
 #include "bench/report/page.h"

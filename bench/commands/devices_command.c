@@ -7,7 +7,7 @@
  */
 #include "bench/case/workplace.h"
 #include "bench/commands/command.h"
-#include "bench/output/document.h"
+#include "bench/output/format.h"
 #include "bench/output/standard_output.h"
 #include "bench/train/world.h"
 #include "common/base/grow.h"

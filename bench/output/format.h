@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include "bench/output/results_db.h"
 #include "bench/rows/row.h"
 #include "bench/statistics/statistics.h"
 #include "common/base/escape.h"
@@ -221,6 +222,19 @@ struct ls_writer {
 /** Writes all rows (an array) in the given columns; without a format, as a table. */
 ls_status ls_rows_write(const ls_format *format, const ls_columns *columns, const json_t *rows,
                         FILE *stream);
+
+/**
+ * Writes the result of a query. A row has a `text`, which is written unchanged, or a JSON object
+ * "row:json", which is a row of a table. Such rows, one after the other, are printed in `columns`
+ * (NULL if the query has no such rows) and in the form :format. LS_CODE_MISSING where the stream
+ * cannot be written.
+ */
+ls_status ls_answer_write(ls_results *results, const char *sql, const json_t *values,
+                          const ls_columns *columns, FILE *stream);
+
+/** Writes the result of a query of a document, as ls_document_query has it. */
+ls_status ls_document_write(const char *sql, const json_t *document, const char *format,
+                            const ls_columns *columns, FILE *stream);
 
 void ls_table_row(ls_writer *writer, const json_t *row);
 void ls_table_flush(ls_writer *writer);

@@ -6,7 +6,6 @@
 --   optimizer_shown(x): without values that are the optimizer's defaults
 --   bytes_text(x): "1.5 MiB"; digits(x, n), decimals(x, n): a real with n significant digits, or n decimals, as C rounds it
 --   escaped(x, as): a text for "line", "font", "markup", "markdown", "gnuplot" or "github" (escape.h)
---   squeezed(x, width): at most 400 bytes, cut in its middle: names often differ at their ends
 --   wrapped(x, at, indent, width): lines of at most `width`; the first begins at column `at`
 --   median(x): of the numbers of a group
 --   ratio(a, low, high, b, low, high): a / b as {value, low, high, verdict} (JSON), with the interval of independent figures
@@ -63,6 +62,39 @@ FROM (SELECT *, row_number() OVER (ORDER BY nth) AS place FROM fits WHERE fit = 
 -- key_path: the path of the key ?1; NULL for an unknown one
 SELECT iif(found ->> 'fit' >= 5 OR (found ->> 'fit' >= 2 AND found ->> 'n' = 1), found ->> 'path', NULL)
 FROM (SELECT key_found(?1) AS found);
+
+-- compared: the field ?1 as conditions and orders see it, in SQL
+SELECT iif(type >= 4 OR (list IS NOT NULL AND NOT fullest), 'list_text("' || ?1 || '")', '"' || ?1 || '"')
+FROM field_table WHERE path = ?1;
+
+-- condition: whether the field ?1 is ?2 (=, !=, <, >, <=, >=, ~) the value ?3, in SQL: 0 or 1 for each row. ?4: the value as
+-- a number; without it, nothing for a field that has numbers.
+WITH one AS (
+  SELECT compared(path) AS x, CASE WHEN path = 'case.optimizer' THEN printf('optimizer_shown("%s")', path)
+    WHEN ifnull(type, 3) = 3 -- LS_TYPE_BOOL; a declared option may be a switch
+      THEN printf('CASE "%s" WHEN ''true'' THEN ''yes'' WHEN ''false'' THEN ''no'' END', path) ELSE 'NULL' END AS other
+  FROM field_table
+  WHERE path = ?1 AND (?2 = '~' OR ?3 = '' OR ?4 IS NOT NULL OR NOT number OR (list IS NOT NULL AND NOT fullest)))
+SELECT CASE WHEN ?2 = '~' THEN printf('coalesce(instr(number_text(%s), %Q) > 0, 0)', x, ?3)
+  ELSE printf('CASE WHEN %s = %Q THEN %d ELSE ', other, ?3, ?2 IN ('>=', '<=', '=')) || CASE
+    WHEN ?2 IN ('=', '!=')
+      THEN printf('coalesce(%s, '''') %s IN (%Q%s)', x, iif(?2 = '=', '', 'NOT'), ?3, ifnull(', ' || ?4, ''))
+    ELSE printf('coalesce(%s %s %s AND typeof(%s) %s ''text'', 0)', x, ?2, ifnull(?4, quote(?3)), x,
+      iif(?4 IS NULL, '=', '!=')) END || ' END' END
+FROM one;
+
+-- since: the timestamp of an age ?1 before ?2, as 2d, or of a day or time (of another day if there is none such)
+WITH units (unit, seconds) AS (VALUES ('s', 1), ('min', 60), ('h', 3600), ('d', 86400), ('w', 604800)),
+ages AS (
+  SELECT seconds, CAST(?1 AS INTEGER) AS n FROM units WHERE ?1 != unit AND ltrim(?1, '0123456789') = unit),
+form (form) AS (VALUES ('%Y-%m-%dT%H:%M:%SZ'))
+SELECT strftime(form, max(?2 - n * seconds, 0), 'unixepoch') AS stamp FROM ages, form WHERE n <= 1000000000
+UNION ALL SELECT strftime(form, ?1) FROM form
+WHERE length(?1) >= 10 AND substr(strftime(form, ?1, '+0 days'), 1, length(?1)) = ?1;
+
+-- squeezed: ?1 cut in its middle to ?2 characters: names often differ at their ends
+SELECT iif(length(x) <= ?2, x, substr(x, 1, ?2 - dots - tail) || substr('..', 1, dots) || iif(tail, substr(x, -tail), ''))
+FROM (SELECT substr(ifnull(?1, ''), 1, 400) AS x, iif(?2 < 4, 0, 2) AS dots, iif(?2 < 6, 0, (?2 - 2) / 2) AS tail);
 
 -- figure: the number ?1 in the unit ?2: "1.2 ms", "83%", "571,445"; "plain": four digits that a page can sort by
 SELECT CASE ?2

@@ -90,6 +90,11 @@ ls_status ls_results_step(ls_results *results, sqlite3_stmt *statement, bool *mo
  * leaves it out. */
 ls_status ls_results_query(ls_results *results, const char *sql, const json_t *values, json_t *out);
 
+/** As above, on a database without rows: in the query, :document is the JSON text and :format a
+ * text (NULL if there is none). */
+ls_status ls_document_query(const char *sql, const json_t *document, const char *format,
+                            json_t *out);
+
 /** Performs a section of a text, as ls_results_query does. Sections begin after an empty line with
  * "-- NAME", up to a colon or the line's end. */
 ls_status ls_results_section(ls_results *results, const char *text, const char *name,

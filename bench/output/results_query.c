@@ -123,14 +123,6 @@ LS_SQL_FUNCTION(wrapped)
     give_text(context, out);
 }
 
-LS_SQL_FUNCTION(squeezed)
-{
-    char text[400] = "";
-    ls_text_add(text, sizeof text, "%s", ls_sql_text(value[0]));
-    ls_text_squeeze(text, sqlite3_value_int(value[1]));
-    ls_sql_give(context, text);
-}
-
 LS_SQL_FUNCTION(case_key)
 {
     const json_t *row = parsed_row(context, value[0], 0);
@@ -321,7 +313,6 @@ ls_status ls_results_attach(ls_results *results, bool rows)
                      {"value_text", 1, value_text},
                      {"escaped", 2, escaped},
                      {"wrapped", 4, wrapped},
-                     {"squeezed", 2, squeezed},
                      {"strategy_fact", 2, strategy_fact},
                      {"case_key", 2, case_key},
                      {"case_key", 3, case_key},

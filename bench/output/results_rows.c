@@ -169,6 +169,17 @@ ls_status ls_results_query(ls_results *results, const char *sql, const json_t *v
     }
 }
 
+ls_status ls_document_query(const char *sql, const json_t *document, const char *format,
+                            json_t *out)
+{
+    ls_results *results;
+    json_auto_t *values = json_pack("{s:O,s:s*}", "document", document, "format", format);
+    LS_TRY(values ? ls_results_functions(&results) : ls_fail_memory("document", 0));
+    ls_status status = ls_results_query(results, sql, values, out);
+    ls_results_close(results);
+    return status;
+}
+
 char *ls_sql_section(const char **text, char name[32])
 {
     static const char begin[] = "\n\n-- ";

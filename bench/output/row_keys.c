@@ -73,6 +73,13 @@ const ls_declared_option *ls_row_declared(const char *path)
     return NULL;
 }
 
+/* Whether all values, or elements of lists of objects, are numbers. */
+static bool is_number(const ls_field *field, const ls_declared_option *option)
+{
+    return field ? field->type == LS_TYPE_INT || field->type == LS_TYPE_REAL
+                 : option->type == LS_DECLARED_NUMBER || option->type == LS_DECLARED_REAL;
+}
+
 json_t *ls_row_fields(void)
 {
     json_t *out = json_array();
@@ -81,13 +88,13 @@ json_t *ls_row_fields(void)
         const ls_field *is = field ? field : &none;
         const ls_field_group *list = ls_field_group_of(paths[i], LS_GROUP_EACH);
         const bool follows = declared[i] && declared[i]->follows;
-        json_array_append_new(out, json_pack("[s,I,o,s?,o,i,b,s?,b,i]", paths[i], (json_int_t)i,
-                                             field ? json_integer(field->type) : json_null(),
-                                             is->heading,
-                                             field ? json_integer(field->identifies) : json_null(),
-                                             (int)(follows ? LS_SHOWN_LAST : is->shown),
-                                             is->worse == LS_WORSE_LESS, list ? list->path : NULL,
-                                             list && list->flags & LS_GROUP_FULLEST, is->join));
+        json_array_append_new(
+            out, json_pack("[s,I,o,s?,o,i,b,s?,b,i,b]", paths[i], (json_int_t)i,
+                           field ? json_integer(field->type) : json_null(), is->heading,
+                           field ? json_integer(field->identifies) : json_null(),
+                           (int)(follows ? LS_SHOWN_LAST : is->shown), is->worse == LS_WORSE_LESS,
+                           list ? list->path : NULL, list && list->flags & LS_GROUP_FULLEST,
+                           is->join, is_number(field, declared[i])));
     }
     for (size_t i = 0; i < ls_field_group_count; i++)
         json_array_append_new(out, json_pack("[s,n,n,n,i,n,n,n,n,i]", ls_field_groups[i].path,
@@ -99,18 +106,13 @@ json_t *ls_row_fields(void)
 ls_status ls_row_key_find(const char *option, const char *name, size_t length, const char **out)
 {
     enum { NEAR = 1, ENDING, WHOLE = 5 };
-    json_auto_t *values = NULL, *found = json_array();
     char text[PATH_SIZE];
-    ls_results *results;
     int fit = 0, count = 0, nth = 0;
     const char *list = "";
     snprintf(text, sizeof text, "%.*s", (int)(length < sizeof text ? length : sizeof text), name);
-    values = json_pack("{s:o}", "name", ls_text_value(text));
-    LS_TRY(ls_results_functions(&results));
-    ls_status status =
-        ls_results_query(results, "SELECT key_found(:name) AS \"found:json\"", values, found);
-    ls_results_close(results);
-    LS_TRY(status);
+    json_auto_t *document = json_pack("[o]", ls_text_value(text)), *found = json_array();
+    LS_TRY(ls_document_query("SELECT key_found(:document ->> 0) AS \"found:json\"", document, NULL,
+                             found));
     json_unpack(found, "[{s:{s:i,s:i,s:i,s:s}}]", "found", "fit", &fit, "n", &count, "nth", &nth,
                 "list", &list);
     *out = ls_row_paths()[nth];

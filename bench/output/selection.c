@@ -4,6 +4,7 @@
 
 #include "bench/rows/row.h"
 #include "common/base/escape.h"
+#include "common/base/grow.h"
 #include "common/base/numbers.h"
 
 #include <stdlib.h>
@@ -11,12 +12,7 @@
 
 /* ---- Conditions ----------------------------------------------------------------------------- */
 
-/* Whether the operator holds for equal values. */
-static const struct {
-    const char *text;
-    bool same;
-} operators[] = {{"!=", false}, {">=", true}, {"<=", true}, {"=", true},
-                 {">", false},  {"<", false}, {"~", false}};
+static const char *const operators[] = {"!=", ">=", "<=", "=", ">", "<", "~"};
 
 static ls_status refuse(const char *part, const char *why)
 {
@@ -24,41 +20,6 @@ static ls_status refuse(const char *part, const char *why)
                    "%s; write KEY=VALUE, or !=, >, <, >=, <= or ~ (contains) instead of =; "
                    "separate conditions with commas, and write \\, for a comma in a value",
                    why);
-}
-
-/* The value of a list of objects is the list of all elements' values, or the fullest element's. */
-static bool is_list(const ls_field *field)
-{
-    return field->type >= LS_TYPE_TEXTS || (ls_field_group_of(field->path, LS_GROUP_EACH) &&
-                                            !ls_field_group_of(field->path, LS_GROUP_FULLEST));
-}
-
-/* Whether the field has a number, in each row that has it. */
-static bool is_number(const char *path)
-{
-    const ls_field *field = ls_field_find(path);
-    if (field)
-        return (field->type == LS_TYPE_INT || field->type == LS_TYPE_REAL) && !is_list(field);
-    const ls_declared_option *option = ls_row_declared(path);
-    return option && (option->type == LS_DECLARED_NUMBER || option->type == LS_DECLARED_REAL);
-}
-
-/* The field as conditions and orders see it. */
-static void column(const char *path, char sql[128])
-{
-    const ls_field *field = ls_field_find(path);
-    snprintf(sql, 128, field && is_list(field) ? "list_text(\"%s\")" : "\"%s\"", path);
-}
-
-/* How a value is also written, as SQL; "" means only one way. */
-static void also_written(const char *path, const char *x, char sql[256])
-{
-    const ls_field *field = ls_field_find(path);
-    *sql = 0;
-    if (field && field->cell == LS_CELL_OPTIMIZER)
-        snprintf(sql, 256, "optimizer_shown(%s)", x);
-    else if (!field || field->type == LS_TYPE_BOOL) /* a declared option may be a switch */
-        snprintf(sql, 256, "CASE %s WHEN 'true' THEN 'yes' WHEN 'false' THEN 'no' END", x);
 }
 
 /* A number as SQL has it; "" if it is not a number. SQLite reads it as it reads rows' reals. */
@@ -74,30 +35,16 @@ static void literal(const char *text, char sql[64])
         sqlite3_snprintf(64, sql, "CAST(%Q AS REAL)", text);
 }
 
-/* Appends the condition, which is 0 or 1 for each row. */
-static void put_condition(sqlite3_str *sql, const char *path, size_t operator, const char * value)
+/* The text that a question to functions.sql gets, owned by the caller (free); NULL for none. Takes
+ * the document. */
+static ls_status ask(const char *question, json_t *document, char **out)
 {
-    const char *sign = operators[operator].text;
-    char x[128], other[256], number[64];
-    column(path, x);
-    also_written(path, x, other);
-    literal(value, number);
-    if (*sign == '~') {
-        sqlite3_str_appendf(sql, " AND coalesce(instr(number_text(%s), %Q) > 0, 0)", x, value);
-        return;
-    }
-    sqlite3_str_appendf(sql, " AND CASE WHEN %s = %Q THEN %d ELSE ", *other ? other : "NULL", value,
-                        operators[operator].same);
-    if (strcmp(sign, "=") == 0 || strcmp(sign, "!=") == 0)
-        sqlite3_str_appendf(sql, "coalesce(%s, '') %s IN (%Q%s%s)", x, *sign == '!' ? "NOT" : "",
-                            value, *number ? ", " : "", number);
-    else if (*number)
-        sqlite3_str_appendf(sql, "coalesce(%s %s %s AND typeof(%s) != 'text', 0)", x, sign, number,
-                            x);
-    else
-        sqlite3_str_appendf(sql, "coalesce(%s %s %Q AND typeof(%s) = 'text', 0)", x, sign, value,
-                            x);
-    sqlite3_str_appendall(sql, " END");
+    json_auto_t *given = document, *found = json_array();
+    const char *text = NULL;
+    LS_TRY(ls_document_query(question, given, NULL, found));
+    json_unpack(found, "[{s:s}]", "text", &text);
+    *out = text ? strdup(text) : NULL;
+    return LS_OK;
 }
 
 static ls_status read_condition(const char *part, sqlite3_str *sql, bool *predictions)
@@ -107,21 +54,27 @@ static ls_status read_condition(const char *part, sqlite3_str *sql, bool *predic
     if (length == 0)
         return refuse(part, "this condition has no key");
     size_t i = 0, count = sizeof operators / sizeof *operators;
-    while (i < count && strncmp(rest, operators[i].text, strlen(operators[i].text)) != 0)
+    while (i < count && strncmp(rest, operators[i], strlen(operators[i])) != 0)
         i++;
     if (i == count)
         return refuse(part, "this is not a condition");
-    const char *sign = operators[i].text, *value = rest + strlen(sign);
-    double real;
+    const char *sign = operators[i], *value = rest + strlen(sign);
     const char *key;
+    char number[64];
+    ls_auto char *text = NULL;
     LS_TRY(ls_row_key_find("--where", part, length, &key));
     if (!*value && strcmp(sign, "=") != 0 && strcmp(sign, "!=") != 0)
         return refuse(part, "this condition has no value");
-    if (*value && *sign != '~' && is_number(key) && !ls_parse_real(value, &real))
+    literal(value, number);
+    LS_TRY(ask("SELECT condition(:document ->> 0, :document ->> 1, :document ->> 2,"
+               " :document ->> 3) AS text",
+               json_pack("[s,s,o,s?]", key, sign, ls_text_value(value), *number ? number : NULL),
+               &text));
+    if (!text)
         return ls_fail(LS_CODE_USAGE, "--where", key,
                        "this key is a number, but '%s' is not; give a number", value);
     *predictions |= strncmp(key, "prediction", 10) == 0 || strcmp(key, "result.warnings") == 0;
-    put_condition(sql, key, i, value);
+    sqlite3_str_appendf(sql, " AND %s", text);
     return LS_OK;
 }
 
@@ -141,21 +94,14 @@ static ls_status read_where(const char *text, sqlite3_str *sql, bool *prediction
 
 ls_status ls_since_read(const char *text, time_t now, char stamp[21])
 {
-    json_auto_t *given =
-        json_pack("{s:o,s:I}", "text", ls_text_value(text), "now", (json_int_t)now);
-    json_auto_t *found = json_array();
-    const char *out = "";
-    ls_results *results;
-    LS_TRY(ls_results_functions(&results));
-    ls_status status = ls_results_do(results, "since", given, found);
-    ls_results_close(results);
-    LS_TRY(status);
-    json_unpack(json_array_get(found, 0), "{s:s}", "stamp", &out);
-    snprintf(stamp, 21, "%s", out);
-    return *out ? LS_OK
-                : ls_fail(LS_CODE_USAGE, "--since", text,
-                          "this is neither an age nor a day; use for example 30min, 12h, 2d, 1w, "
-                          "2026-11-20 or 2026-11-20T14:30");
+    ls_auto char *found = NULL;
+    LS_TRY(ask("SELECT since(:document ->> 0, :document ->> 1) AS text",
+               json_pack("[o,I]", ls_text_value(text), (json_int_t)now), &found));
+    snprintf(stamp, 21, "%s", found ? found : "");
+    return found ? LS_OK
+                 : ls_fail(LS_CODE_USAGE, "--since", text,
+                           "this is neither an age nor a day; use for example 30min, 12h, 2d, 1w, "
+                           "2026-11-20 or 2026-11-20T14:30");
 }
 
 /* ---- Selection ------------------------------------------------------------------------------ */
@@ -163,7 +109,8 @@ ls_status ls_since_read(const char *text, time_t now, char stamp[21])
 static ls_status read_options(const char *since, const char *last, const char *sort,
                               sqlite3_str *sql, char order[160])
 {
-    char stamp[21], x[128];
+    char stamp[21];
+    ls_auto char *x = NULL;
     int64_t count = -1; /* all */
     const char *key;
     if (since) {
@@ -179,7 +126,7 @@ static ls_status read_options(const char *since, const char *last, const char *s
     if (sort) {
         const bool down = *sort == '-';
         LS_TRY(ls_row_key_find("--sort", sort + down, strlen(sort + down), &key));
-        column(key, x);
+        LS_TRY(ask("SELECT compared(:document ->> 0) AS text", json_pack("[s]", key), &x));
         snprintf(order, 160, ", %s AS key", x);
         sqlite3_str_appendf(sql, "key IS NULL, key %s, ", down ? "DESC" : "");
     }

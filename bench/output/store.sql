@@ -3,9 +3,10 @@
 
 -- fields: the table of fields (bench/rows/fields.h), with the options that are declared, which have no type, and groups,
 -- which have no place
-CREATE TEMP TABLE field_table (path PRIMARY KEY, nth, type, heading, identifies, shown, less, list, fullest, how) WITHOUT ROWID;
+CREATE TEMP TABLE field_table (path PRIMARY KEY, nth, type, heading, identifies, shown, less, list, fullest, how, number)
+  WITHOUT ROWID;
 INSERT INTO field_table SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6,
-  value ->> 7, value ->> 8, value ->> 9 FROM json_each(:fields);
+  value ->> 7, value ->> 8, value ->> 9, value ->> 10 FROM json_each(:fields);
 
 -- derived: columns of the connection's view `v` that follow from several fields
 json_array_length(row, '$.case.devices') AS devices, row_figure(row, 'pace') AS pace, row_figure(row, 'pace_low') AS pace_low,
@@ -69,12 +70,3 @@ FROM chosen JOIN main.rows ON rows.rowid = number ORDER BY place;
 -- one_command: whether the rows were measured by one command on one host, each case once (8192: LS_BUT_TRAINED)
 SELECT count(DISTINCT command) = 1 AND count(command) = count(*) AND count(DISTINCT "provenance.host") = 1
   AND count("provenance.host") = count(*) AND count(DISTINCT case_key(row, 8192)) = count(*) AS "is" FROM s;
-
--- since: the timestamp of an age before :now, as 2d, or of a day or time (of another day if there is none such)
-WITH units (unit, seconds) AS (VALUES ('s', 1), ('min', 60), ('h', 3600), ('d', 86400), ('w', 604800)),
-ages AS (
-  SELECT seconds, CAST(:text AS INTEGER) AS n FROM units WHERE :text != unit AND ltrim(:text, '0123456789') = unit),
-form (form) AS (VALUES ('%Y-%m-%dT%H:%M:%SZ'))
-SELECT strftime(form, max(:now - n * seconds, 0), 'unixepoch') AS stamp FROM ages, form WHERE n <= 1000000000
-UNION ALL SELECT strftime(form, :text) FROM form
-WHERE length(:text) >= 10 AND substr(strftime(form, :text, '+0 days'), 1, length(:text)) = :text;

@@ -2,7 +2,6 @@
 /* Validated rows; see validated.h. */
 #include "bench/predict/validated.h"
 
-#include "bench/output/document.h"
 #include "bench/output/format.h"
 #include "bench/output/row_same.h"
 #include "bench/rows/put.h"

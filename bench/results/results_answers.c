@@ -8,7 +8,7 @@
  *   and where its level changes (trend.sql, bench/statistics/level_changes.h). Rows of one case and
  *   one machine (bench/output/row_same.h) are a *series*
  */
-#include "bench/output/document.h"
+#include "bench/output/format.h"
 #include "bench/results/results_verbs.h"
 #include "common/base/log.h"
 

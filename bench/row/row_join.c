@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Joins the rows of several ranks into one (join.sql), and adds what follows from a row's figures
  * (warnings.sql); see row.h. */
-#include "bench/output/document.h"
+#include "bench/output/results_db.h"
+#include "bench/rows/row.h"
 #include "bench/row/row.h"
 #include "bench/train/world.h"
 #include "template_join.h"

@@ -2,7 +2,7 @@
 /* An advice as one JSON document; what it says in words is made by advice.sql. */
 #include "bench/predict/advise/advise.h"
 
-#include "bench/output/document.h"
+#include "bench/output/format.h"
 #include "bench/predict/advise/advise_parts.h"
 #include "common/base/numbers.h"
 #include "template_advice.h"

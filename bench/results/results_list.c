@@ -32,17 +32,8 @@ static ls_status write_chosen(const ls_results_task *task, FILE *stream)
 /* ---- List ------------------------------------------------------------------------------------ */
 
 static const ls_column listed[] = {
-    LS_COLUMN(id, 29, 0),
-    LS_COLUMN(timestamp, 20, LS_DROP_FIRST), /* the id begins with it */
-    LS_COLUMN(label, 12, 2),
-    LS_COLUMN(micro_op, 16, 0),
-    LS_COLUMN(micro_shape, 26, 0),
-    LS_COLUMN(micro_size_bytes, 11, 0),
-    LS_COLUMN(micro_time_us, 9, 0),
-    LS_COLUMN(time_step_ms_median, 7, 0),
-    LS_COLUMN(time_step_ms_ci95, 5, 3),
-    LS_COLUMN(time_samples_per_s, 9, 5),
-    LS_COLUMN(result_status, LS_WIDTH_ANY, 0),
+#define LISTED(...) LS_COLUMN(__VA_ARGS__),
+#include "bench/output/table/columns.def"
 };
 
 enum { RANKED_MOST = 256 };
@@ -60,22 +51,17 @@ static ls_status is_one_command(ls_results *results, size_t rows, bool *out)
     return LS_OK;
 }
 
-/* Reads the chosen rows; only what the usual columns show, if so asked, since parsing takes most of
- * the time. */
-static ls_status read_rows(ls_results *results, bool usual, json_t *rows)
-{
-    return usual ? ls_results_do(results, "usual", NULL, rows)
-                 : ls_results_chosen(results, ls_results_collect, rows);
-}
-
-/* As a table, for which all rows are read first. */
+/* As a table, for which all rows are read first; only what the usual columns show, since parsing
+ * takes most of the time. */
 static ls_status list_table(ls_results_task *task, size_t count)
 {
     json_auto_t *rows = json_array();
     ls_columns columns = {.column = listed, .count = sizeof listed / sizeof *listed, .leading = 3};
     LS_TRY(is_one_command(task->results, count, &columns.ranks));
     const ls_columns *shown = ls_results_columns(task, &columns);
-    LS_TRY(read_rows(task->results, shown == &columns && !columns.ranks, rows));
+    LS_TRY(shown == &columns && !columns.ranks
+               ? ls_results_do(task->results, "usual", NULL, rows)
+               : ls_results_chosen(task->results, ls_results_collect, rows));
     return count > 0 ? ls_rows_write(task->form, shown, rows, ls_output()) : LS_OK;
 }
 

@@ -17,62 +17,23 @@
 #define COUNT(list) (sizeof(list) / sizeof *(list))
 
 static const ls_column run_column[] = {
-    LS_COLUMN(time_step_ms_median, 7, 0),
-    LS_COLUMN(time_step_ms_ci95, 5, 2),
-    LS_COLUMN(time_samples_per_s, 9, 5),
-    LS_COLUMN(time_speedup, 8, 1), /* for cases with a baseline */
-    LS_COLUMN(time_efficiency, 4, 3),
-    LS_COLUMN(time_group, 5, 6), /* the lines below say it */
-    LS_COLUMN(pipeline_bubble, 4, 3),
-    LS_COLUMN(pipeline_bubble_equal, 8, 4),
-    LS_COLUMN(lead_max, 8, 3),
-    LS_COLUMN(staleness_mean, 10, 3),
-    LS_COLUMN(train_loss_last, 7, 9),
-    LS_COLUMN(train_accuracy, 8, 8),
-    LS_COLUMN(equivalence_grade, 7, 7),
-    LS_COLUMN(result_status, LS_WIDTH_ANY, 0),
+#define RUN(...) LS_COLUMN(__VA_ARGS__),
+#include "bench/output/table/columns.def"
 };
 
 static const ls_column verify_column[] = {
-    LS_COLUMN(equivalence_steps, 8, 3),   LS_COLUMN(equivalence_gradient_rel, 9, 4),
-    LS_COLUMN(equivalence_max_rel, 9, 5), LS_COLUMN(equivalence_max_ulp, 7, 6),
-    LS_COLUMN(equivalence_grade, 7, 0),   LS_COLUMN(result_status, LS_WIDTH_ANY, 0),
+#define VERIFY(...) LS_COLUMN(__VA_ARGS__),
+#include "bench/output/table/columns.def"
 };
 
 static const ls_column micro_column[] = {
-    LS_COLUMN(micro_op, 9, 0),
-    LS_COLUMN(micro_shape, 24, 0),
-    LS_COLUMN(micro_size_bytes, 10, 4),
-    LS_COLUMN(micro_count, 10, 6),
-    LS_COLUMN(micro_type, 6, LS_DROP_ALWAYS),
-    LS_COLUMN(micro_redop, 5, LS_DROP_ALWAYS),
-    LS_COLUMN(micro_ranks, 5, LS_DROP_ALWAYS),
-    LS_COLUMN(micro_time_us, 8, 0),
-    LS_COLUMN(micro_algbw_gbs, 10, 3),
-    LS_COLUMN(micro_busbw_gbs, 10, LS_DROP_ALWAYS),
-    LS_COLUMN(micro_gflops, 7, 0),
-    LS_COLUMN(micro_roof_share, 6, 0),
-    LS_COLUMN(micro_host_us, 8, 2),
-    LS_COLUMN(micro_wrong, 5, 0),
-    LS_COLUMN(micro_kernel, 16, 5),
+#define MICRO(...) LS_COLUMN(__VA_ARGS__),
+#include "bench/output/table/columns.def"
 };
 
-/* Columns of a collective; "placed" is the group `micro` of its second placement. */
 static const ls_column placed_column[] = {
-    LS_COLUMN(micro_size_bytes, 8, 0),
-    LS_COLUMN(micro_count, 9, 4),
-    LS_COLUMN(micro_type, 5, 6),
-    LS_COLUMN(micro_redop, 5, 5),
-    LS_COLUMN(micro_ranks, 5, 7),
-    LS_COLUMN(micro_kernel, 13, 1),
-    LS_COLUMN(micro_time_us, 8, 0),
-    {.of = LS_F_micro_algbw_gbs, .width = 6, .title = "algbw"},
-    {.of = LS_F_micro_busbw_gbs, .width = 6, .title = "busbw"},
-    LS_COLUMN(micro_wrong, 5, 0),
-    LS_PATH_COLUMN("time us", "placed.time_us", 8, true, LS_CELL_FIGURE, 0),
-    LS_PATH_COLUMN("algbw", "placed.algbw_gbs", 6, true, LS_CELL_FIGURE, 0),
-    LS_PATH_COLUMN("busbw", "placed.busbw_gbs", 6, true, LS_CELL_FIGURE, 0),
-    LS_PATH_COLUMN("wrong", "placed.wrong", 5, true, LS_CELL_TEXT, 0),
+#define PLACED(...) __VA_ARGS__,
+#include "bench/output/table/columns.def"
 };
 enum { FIRST_PLACED = 10 };
 
@@ -258,12 +219,22 @@ static int print_cell(FILE *stream, const ls_table_column *column, const char *c
     return 1 + (column->is.right ? 0 : blanks);
 }
 
+/* Why a row is not ok; NULL where nothing says so. */
+static char *reason_of(const json_t *row)
+{
+    const json_t *reason = ls_row_get(row, LS_F_result_reason);
+    char *text = reason ? ls_value_text(reason) : NULL;
+    char *shown = text ? ls_text_shown(text, LS_ESCAPE_LINE) : NULL;
+    free(text);
+    return shown;
+}
+
 /* Prints a line of titles (`row` NULL), or the row with that number and its reason. */
 static void print_line(const ls_writer *writer, const ls_table *table, const json_t *row,
                        size_t number, FILE *stream)
 {
     const bool markdown = writer->format->markdown;
-    char *reason = row ? ls_row_reason(row) : NULL;
+    char *reason = row ? reason_of(row) : NULL;
     int owed = 0;
     for (size_t c = 0; c < table->count; c++) {
         const ls_table_column *column = &table->column[c];
@@ -351,7 +322,7 @@ static void lay_out(ls_writer *writer, ls_table *table, const ls_columns *column
         if (!cell)
             continue;
         if (!column->is.right)
-            ls_text_shorten(cell, column->width);
+            ls_text_cut(cell, column->width, false);
         else if (column->is.cell == LS_CELL_FIGURE) /* as a bandwidth of a busy machine */
             for (int digits = 3; digits > 0 && ls_text_width(cell) > column->width; digits--)
                 snprintf(cell, strlen(cell) + 1, "%#.*g", digits, strtod(cell, NULL));
@@ -389,9 +360,11 @@ void ls_table_flush(ls_writer *writer)
     const bool markdown = writer->format->markdown;
     const ls_columns *columns = columns_of(writer);
     json_auto_t *options = json_array(), *shared = json_array();
-    for (size_t i = 0; i < json_array_size(writer->kept); i++)
-        add_case(writer, ls_row_group(json_array_get(writer->kept, i), LS_G_case), "printed");
-    writer->uneven |= ls_rows_are_uneven(writer->kept);
+    for (size_t i = 0; i < json_array_size(writer->kept); i++) {
+        const json_t *row = json_array_get(writer->kept, i);
+        add_case(writer, ls_row_group(row, LS_G_case), "printed");
+        writer->uneven |= ls_row_is_timed(row) && ls_row_is_uneven(row);
+    }
     part_options(writer, options, shared);
     ls_table table;
     ls_table_make(writer, columns, options, shows_mean(writer), &table);

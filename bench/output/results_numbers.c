@@ -2,7 +2,6 @@
 /* Functions of SQL on numbers; see results_db.h. */
 #include "bench/output/results_db_parts.h"
 
-#include "bench/statistics/level_changes.h"
 #include "bench/statistics/ratio_test.h"
 #include "common/base/escape.h"
 #include "common/base/grow.h"

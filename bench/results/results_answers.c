@@ -5,7 +5,7 @@
  *   (show.sql); with --all all fields, group by group, one per line (diff.sql); or in a format
  * - `results diff A B`: the keys in which two rows differ, and the ratio of their times (diff.sql)
  * - `results trend KEY`: the median of a figure by commit, in the order of the commits' first rows,
- *   and where its level changes (trend.sql, bench/statistics/level_changes.h). Rows of one case and
+ *   and where its level changes (trend.sql, bench/statistics/statistics.h). Rows of one case and
  *   one machine (bench/output/row_same.h) are a *series*
  */
 #include "bench/output/format.h"

@@ -4,7 +4,7 @@
 #include "bench/output/format.h"
 #include "bench/output/row_same.h"
 #include "bench/output/selection.h"
-#include "bench/statistics/level_changes.h"
+#include "bench/statistics/statistics.h"
 #include "common/base/random/philox.h"
 
 #include <setjmp.h>

@@ -5,7 +5,6 @@
  */
 #include "bench/statistics/statistics.h"
 #include "bench/statistics/ratio_test.h"
-#include "bench/statistics/level_changes.h"
 
 #include "common/base/random/philox.h"
 #include "common/base/tests/must.h"

@@ -2,7 +2,7 @@
 /* Times of steps, and their figures; see timed.h. */
 #include "bench/train/trial/timed.h"
 
-#include "bench/statistics/level_changes.h"
+#include "bench/statistics/statistics.h"
 #include "bench/train/world.h"
 #include "common/base/grow.h"
 

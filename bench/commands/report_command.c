@@ -2,7 +2,6 @@
 /* `lockstep report`: reads the selected rows, oldest first, and writes the report. */
 #include "bench/commands/command.h"
 #include "bench/output/standard_output.h"
-#include "bench/output/rows_file.h"
 #include "bench/output/selection.h"
 #include "common/base/whole_file.h"
 #include "bench/report/report.h"

@@ -231,27 +231,16 @@ static size_t offset_of(const char *text, int number)
     return at;
 }
 
-/* Cuts to `width` columns: ".." stands before the last `tail` ones, if there is room for it. */
-static void cut(char *text, int width, int tail)
+void ls_text_cut(char *text, int width, bool middle)
 {
-    const int length = ls_text_width(text);
+    const int length = ls_text_width(text), dots = width < 4 ? 0 : 2;
+    const int tail = middle && width >= 6 ? (width - 2) / 2 : 0;
     if (length <= width)
         return;
-    const int dots = width < 4 ? 0 : 2;
     const char *end = text + offset_of(text, length - tail);
     char *at = text + offset_of(text, width - dots - tail);
     memmove(at + dots, end, strlen(end) + 1);
     memcpy(at, "..", (size_t)dots);
-}
-
-void ls_text_shorten(char *text, int width)
-{
-    cut(text, width, 0);
-}
-
-void ls_text_squeeze(char *text, int width)
-{
-    cut(text, width, width < 6 ? 0 : (width - 2) / 2);
 }
 
 /* Whether a break at this blank would part an option from its value. */

@@ -22,8 +22,6 @@ void ls_status_write(const json_t *row, const json_t *shared, char cell[LS_CELL_
 /** Columns that a UTF-8 text takes on a terminal, each character as one. */
 int ls_text_width(const char *text);
 
-/** Cuts a text to `width` columns, with ".." at its end where there is room. */
-void ls_text_shorten(char *text, int width);
-
-/** Cuts a text to `width` columns, with ".." in its middle: values may differ at either end. */
-void ls_text_squeeze(char *text, int width);
+/** Cuts a text to `width` columns, with ".." at its end where there is room, or in its middle:
+ * values may differ at either end. */
+void ls_text_cut(char *text, int width, bool middle);

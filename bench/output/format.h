@@ -13,7 +13,6 @@
 #include "bench/statistics/statistics.h"
 #include "common/base/escape.h"
 #include "common/base/status.h"
-#include "impl/strategy.h"
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -29,16 +28,10 @@
  */
 json_t *ls_row_value(const json_t *row, const char *path);
 
-/** Why a row is not ok, owned by the caller (free); NULL where nothing says so. */
-char *ls_row_reason(const json_t *row);
-
 bool ls_row_is_bad(const json_t *row);   /**< its status is neither ok nor absent */
 bool ls_row_is_timed(const json_t *row); /**< it is not bad, and has a rate */
 bool ls_row_has_warning(const json_t *row, const char *warning);
 bool ls_row_is_predicted(const json_t *row); /**< not measured */
-
-/** The strategy of a row's group `case`; NULL if this program has no strategy of the name. */
-const ls_strategy *ls_case_strategy(const json_t *group);
 
 /** The row's median step with ci95, in ms. False where there is no time, or no interval: then the
  * value alone is set, 0 without time. */
@@ -50,9 +43,6 @@ bool ls_row_is_uneven(const json_t *row);
 
 /** As above, from the group `case` of a row that is not made yet. */
 bool ls_case_is_uneven(const json_t *group);
-
-/** Whether a row that has a time is uneven: then all are compared by their mean rate. */
-bool ls_rows_are_uneven(const json_t *rows);
 
 /** Samples per second of the median step, or of all samples over the time, with the interval;
  * else as ls_row_step. Only two rates of the median step compare, or two over the time. */

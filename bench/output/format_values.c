@@ -66,15 +66,6 @@ char *ls_optimizer_shown(const char *text, char *out, size_t size)
     return out;
 }
 
-char *ls_row_reason(const json_t *row)
-{
-    const json_t *reason = ls_row_get(row, LS_F_result_reason);
-    char *text = reason ? ls_value_text(reason) : NULL;
-    char *shown = text ? ls_text_shown(text, LS_ESCAPE_LINE) : NULL;
-    free(text);
-    return shown;
-}
-
 bool ls_row_is_bad(const json_t *row)
 {
     const char *status = ls_row_string(row, LS_F_result_status);
@@ -97,12 +88,6 @@ bool ls_row_has_warning(const json_t *row, const char *warning)
 bool ls_row_is_predicted(const json_t *row)
 {
     return ls_row_has_warning(row, "predicted");
-}
-
-const ls_strategy *ls_case_strategy(const json_t *group)
-{
-    const char *name = json_string_value(json_object_get(group, "strategy"));
-    return name ? ls_registry_find(&ls_strategies, name, strlen(name)) : NULL;
 }
 
 char *ls_real_text(double value, char text[32])

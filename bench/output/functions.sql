@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- Functions that statements may use on every connection (results_db.h). Made in C (results_query.c, results_numbers.c):
+-- Functions that statements may use on every connection (store.sql). Made in C (results_query.c, results_numbers.c):
 --   number_text(x): a number as its shortest text that reads back; a text is itself
 --   list_text(x): a JSON list or map joined by '+', as in CSV; anything else as number_text
 --   value_text(json): the value of a JSON text, as ls_value_text writes it
@@ -17,7 +17,7 @@
 --     this text; other_machine(row, other, of): the field in which two differ
 --   same_but(row, other, common, field, ..): ls_row_same_but; same_case(row, other, but): in the fields that both have
 --   row_text(row, path): the text that CSV has there; only of the groups that name a case, a machine or a result
---   row_figure(row, name): what follows from several fields, as the columns of `v` that results_db.h lists
+--   row_figure(row, name): what follows from several fields, as the columns of `v` that store.sql lists
 --   cell(row, path): what a table has of the row in the field's column; heading(path)
 --   the collation NUMBERED: "cpu:2" before "cpu:10"
 -- Each section below is one more: its arguments are ?1, ?2, .., its value the first of its result, or NULL. They read the
@@ -67,8 +67,14 @@ FROM (SELECT key_found(?1) AS found);
 SELECT iif(type >= 4 OR (list IS NOT NULL AND NOT fullest), 'list_text("' || ?1 || '")', '"' || ?1 || '"')
 FROM field_table WHERE path = ?1;
 
--- condition: whether the field ?1 is ?2 (=, !=, <, >, <=, >=, ~) the value ?3, in SQL: 0 or 1 for each row. ?4: the value as
--- a number; without it, nothing for a field that has numbers.
+-- condition: whether the field ?1 is ?2 the value ?3, in SQL: 0 or 1 for each row. ?4: the value as a number; without it,
+-- nothing for a field that has numbers. Numbers are compared exactly, integers with reals, too.
+--   =  !=         equal, as numbers where both are, else as text. A field that a row does not have is the empty text.
+--   > < >= <=     two numbers, or two texts by their bytes (timestamps). Between a number and a text, and for a field that
+--                 a row does not have, never true.
+--   ~             the field's text contains the value.
+-- A list's text is its elements joined by '+'. yes and no equal a switch's true and false. An optimizer is equal to its
+-- text without default values, too.
 WITH one AS (
   SELECT compared(path) AS x, CASE WHEN path = 'case.optimizer' THEN printf('optimizer_shown("%s")', path)
     WHEN ifnull(type, 3) = 3 -- LS_TYPE_BOOL; a declared option may be a switch

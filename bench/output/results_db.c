@@ -225,23 +225,19 @@ static ls_status examine(const char *path, bool create, bool *fresh)
 /* Makes the file's view, or replaces an older one of ours, not what a user has of that name. */
 static ls_status renew_view(ls_results *results)
 {
-    char *view = ls_results_view_text(results->db, NULL);
-    char *sql = view ? sqlite3_mprintf("SELECT count(*) FROM main.sqlite_master"
-                                       " WHERE name = 'v' COLLATE NOCASE AND type != 'trigger'"
-                                       " AND (type != 'view' OR sql = %Q"
-                                       " OR sql NOT LIKE 'CREATE VIEW v AS /* lockstep */ %%')",
-                                       view)
-                     : NULL;
-    int64_t stays = 1;
-    ls_status status =
-        sql ? ls_results_ask(results, sql, &stays) : ls_fail_memory("view of the results", 1);
-    if (!status && !stays)
-        status = ls_results_execute(results, "DROP VIEW IF EXISTS main.v");
-    if (!status && !stays)
-        status = ls_results_execute(results, view);
-    sqlite3_free(sql);
-    free(view);
-    return status;
+    ls_auto char *view = ls_results_view_text(results->db, NULL);
+    int64_t stays;
+    LS_TRY(view ? LS_OK : ls_fail_memory("view of the results", 1));
+    LS_TRY(ls_results_ask(results,
+                          "SELECT count(*) FROM main.sqlite_master"
+                          " WHERE name = 'v' COLLATE NOCASE AND type != 'trigger'"
+                          " AND (type != 'view' OR sql = view_text(NULL)"
+                          " OR sql NOT LIKE 'CREATE VIEW v AS /* lockstep */ %')",
+                          &stays));
+    if (stays)
+        return LS_OK;
+    LS_TRY(ls_results_execute(results, "DROP VIEW IF EXISTS main.v"));
+    return ls_results_execute(results, view);
 }
 
 /* Creates the table, with application id and version, if the file is empty; drops what older

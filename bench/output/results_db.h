@@ -58,25 +58,25 @@ ls_status ls_results_each(ls_results *results, ls_row_visit visit, void *context
  * it, by time): {number, row}, owned by the caller (json_decref). */
 ls_status ls_results_find(ls_results *results, const char *id, json_t **out);
 
+/* ---- Files of rows: JSON lines, as --format jsonl prints them, or a results database; the first
+ * bytes tell which. A report's folder stands for the rows in it. */
+
+#define LS_ROWS_NAME "rows.jsonl" /**< in a report's folder */
+
+/** Visits every row; a last line needs no line feed. LS_CODE_MISSING, about `what`, if the file
+ * cannot be read, or a line (which it names) is not a row of this schema. */
+ls_status ls_rows_each(const char *what, const char *path, ls_row_visit visit, void *context);
+
+/** Adds the rows of a file to one in memory: JSON lines, a database, or a report's folder; as
+ * ls_rows_each. A row whose id is known is skipped. counts: how many rows were added, how many were
+ * known. */
+ls_status ls_results_load(ls_results *results, const char *what, const char *path,
+                          size_t counts[2]);
+
 /* ---- Statements of SQL ---------------------------------------------------------------------- */
 
-/**
- * Questions to rows in SQL. Each connection, to a results file or to rows in memory, has
- * - the view `v`: `number` (the rowid), `row` (its JSON text), a column for each field, named by
- *   its path ("time.step_ms.median"; functions.sql says of which type), and what follows from
- *   several fields:
- *     devices                      how many
- *     pace, pace_low, pace_high    ms, as ls_row_pace; bounds are NULL where there is no interval
- *     rate, rate_low, rate_high    samples per second of the same
- *     mean, mean_low, mean_high    all samples over the time
- *     uneven, is_bad, is_predicted, is_noisy, is_candidate   0 or 1
- * - the table `chosen` (place, number), empty at first: rows in an order; and the view `s`:
- *   their `place`, and all columns of `v`
- * - the table `keyed` (g, key), empty at first: case_key of rows in groups; and the view
- *   `differences` (g, path): the fields in which a group's rows differ
- * - the functions of functions.sql
- * A column that a statement does not use costs nothing.
- */
+/* Questions to rows in SQL. What each connection has for them, to a results file or to rows in
+ * memory, is said in store.sql (views and tables) and functions.sql. */
 
 /** A statement, to be given to sqlite3_finalize. LS_CODE_MISSING names the file. */
 ls_status ls_results_prepare(ls_results *results, const char *sql, sqlite3_stmt **out);

@@ -6,6 +6,7 @@
 #include "bench/output/row_keys.h"
 #include "bench/output/row_same.h"
 #include "common/base/grow.h"
+#include "impl/strategy.h"
 #include "template_functions.h"
 
 #include <stdlib.h>

@@ -26,7 +26,8 @@ bool ls_row_step(const json_t *row, ls_interval *out)
 static double period_of(const json_t *group)
 {
     const json_t *period = json_object_get(group, "period");
-    const ls_strategy *strategy = ls_case_strategy(group);
+    const char *own = json_string_value(json_object_get(group, "strategy"));
+    const ls_strategy *strategy = own ? ls_registry_find(&ls_strategies, own, strlen(own)) : NULL;
     char name[64];
     if (!period && strategy && strategy->average.period) {
         ls_declared_field(strategy->average.period->name, name);
@@ -49,17 +50,6 @@ bool ls_row_is_uneven(const json_t *row)
     return strcmp(ls_row_string(row, LS_F_time_samples_per_s_of), "mean") == 0 ||
            ls_case_is_uneven(ls_row_group(row, LS_G_case)) ||
            (trained > 0 && trained < batch * (1 - 1e-6));
-}
-
-bool ls_rows_are_uneven(const json_t *rows)
-{
-    for (size_t i = 0; i < json_array_size(rows); i++) {
-        const json_t *row = json_array_get(rows, i);
-        if (ls_row_real(row, LS_F_time_samples_per_s) > 0 && !ls_row_is_bad(row) &&
-            ls_row_is_uneven(row))
-            return true;
-    }
-    return false;
 }
 
 bool ls_row_rate(const json_t *row, bool mean, ls_interval *out)

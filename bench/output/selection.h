@@ -4,15 +4,8 @@
  * one statement of SQL on the view `v` (results_db.h).
  *
  * `--where` is a list of conditions, KEY OPERATOR VALUE, all of which have to hold; in a value a
- * comma is written \, and a backslash before a comma or a backslash \\ (ls_list_cut). Numbers are
- * compared exactly, integers with reals, too.
- *   =  !=         equal, as numbers where both are, else as text. A field that a row does not have
- *                 is the empty text.
- *   > < >= <=     two numbers, or two texts by their bytes (timestamps). Between a number and a
- *                 text, and for a field that a row does not have, never true.
- *   ~             the field's text contains the value.
- * A list's text is its elements joined by '+'. yes and no equal a switch's true and false. An
- * optimizer is equal to its text without default values, too.
+ * comma is written \, and a backslash before a comma or a backslash \\ (ls_list_cut). What each
+ * operator means is said in functions.sql (`condition`).
  *   Order: by time or, with `--sort`, by a field: numbers, texts, and last, in either direction,
  * rows without it; equal ones by time. `--last` counts by time.
  */

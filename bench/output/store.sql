@@ -1,5 +1,18 @@
 -- SPDX-License-Identifier: MIT
--- Statements on the rows of a connection (results_db.h): a section begins after an empty line with its name.
+-- Statements on the rows of a connection (results_db.h): a section begins after an empty line with its name. Each
+-- connection, to a results file or to rows in memory, has, besides the functions of functions.sql:
+--   the view `v`: `number` (the rowid), `row` (its JSON text), a column for each field, named by its path
+--     ("time.step_ms.median"; functions.sql says of which type), and what follows from several fields:
+--       devices                      how many
+--       pace, pace_low, pace_high    ms, as ls_row_pace; bounds are NULL where there is no interval
+--       rate, rate_low, rate_high    samples per second of the same
+--       mean, mean_low, mean_high    all samples over the time
+--       uneven, is_bad, is_predicted, is_noisy, is_candidate   0 or 1
+--     A column that a statement does not use costs nothing.
+--   the table `chosen` (place, number), empty at first: rows in an order; and the view `s`: their `place`, and all columns
+--     of `v`
+--   the table `keyed` (g, key), empty at first: case_key of rows in groups; and the view `differences` (g, path): the
+--     fields in which a group's rows differ
 
 -- fields: the table of fields (bench/rows/fields.h), with the options that are declared, which have no type, and groups,
 -- which have no place

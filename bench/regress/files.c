@@ -4,7 +4,7 @@
  * bounds include how much one program drifts between two times. Both must come from one class of
  * machine. Rows with the same id are the same measurement, hence equal.
  */
-#include "bench/output/rows_file.h"
+#include "bench/output/results_db.h"
 #include "bench/regress/regress.h"
 #include "bench/rows/fields.h"
 

@@ -94,7 +94,7 @@ void ls_draw_dress(FILE *stream, const json_t *figure, const char *drawn)
         fwrite(drawn, 1, (size_t)(head - drawn), stream);
         fputs("role=\"img\" ", stream);
         fwrite(head, 1, (size_t)(title - head) + strlen(begin), stream);
-        ls_markup(stream, ls_text_of(figure, "alt"), 600);
+        ls_escape_put(stream, ls_text_of(figure, "alt"), 600, LS_ESCAPE_MARKUP);
         fputs("</title>\n<style>@media screen and (prefers-color-scheme:dark)"
               "{svg{filter:invert(.9) hue-rotate(180deg)}}</style>",
               stream);
@@ -225,7 +225,7 @@ ls_status ls_draw_embed(json_t *figure, const char *folder)
                        : NULL;
     if (stream) {
         fputs("<img alt=\"", stream);
-        ls_markup(stream, ls_text_of(figure, "alt"), 600);
+        ls_escape_put(stream, ls_text_of(figure, "alt"), 600, LS_ESCAPE_MARKUP);
         fprintf(stream, "\" width=%d height=%d src=\"data:image/svg+xml,", width, height);
         for (const char *c = drawn; *c; c++)
             if (!isspace((unsigned char)*c))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Report; see report.h: creates the folder, draws the figures, and writes the files. */
-#include "bench/output/rows_file.h"
+#include "bench/output/results_db.h"
 #include "common/base/grow.h"
 #include "common/base/whole_file.h"
 #include "bench/report/draw.h"

@@ -9,7 +9,6 @@
 #include "bench/cli/option_table.h"
 #include "bench/cli/option_values.h"
 #include "bench/output/format.h"
-#include "bench/output/rows_file.h"
 #include "bench/report/page.h"
 #include "bench/rows/row.h"
 #include "common/base/grow.h"

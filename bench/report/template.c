@@ -111,13 +111,6 @@ char *ls_template_text(const char *text, const json_t *values, ls_escape escape)
     return fclose(stream) == 0 ? out : NULL;
 }
 
-/* ---- Texts ----------------------------------------------------------------------------------- */
-
-void ls_markup(FILE *stream, const char *text, size_t most)
-{
-    ls_escape_put(stream, text, most, LS_ESCAPE_MARKUP);
-}
-
 const char *ls_text_of(const json_t *object, const char *name)
 {
     const char *text = json_string_value(json_object_get(object, name));

@@ -25,10 +25,5 @@ void ls_template_fill(FILE *stream, const char *text, const json_t *values, ls_e
 /** As text owned by the caller (free); NULL without memory. */
 char *ls_template_text(const char *text, const json_t *values, ls_escape escape);
 
-/* ---- Texts ----------------------------------------------------------------------------------- */
-
-/** Writes at most `most` characters of the text as HTML or XML. */
-void ls_markup(FILE *stream, const char *text, size_t most);
-
 /** The text of an object's member; "" if it is not a text. */
 const char *ls_text_of(const json_t *object, const char *name);

@@ -5,7 +5,7 @@
  * results file, depending on its first bytes.
  */
 #include "bench/results/results_verbs.h"
-#include "bench/output/rows_file.h"
+#include "bench/output/results_db.h"
 #include "bench/rows/row.h"
 #include "common/base/whole_file.h"
 
@@ -29,9 +29,8 @@ ls_status ls_results_label(ls_results_task *task)
 {
     const size_t rows = task->set->operand_count - 2;
     const char *label = task->set->operands[rows + 1];
-    ls_status status = ls_results_begin(task->results);
-    if (status)
-        return status;
+    LS_TRY(ls_results_begin(task->results));
+    ls_status status = LS_OK;
     for (size_t i = 0; i < rows && !status; i++) {
         json_auto_t *found = NULL;
         status = ls_results_find(task->results, task->set->operands[1 + i], &found);

@@ -8,6 +8,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 /**
  * Sets the facts of program, source, build and machine. `commit` and `dirty` exist if the source
@@ -32,3 +33,17 @@ typedef struct ls_library {
 
 /** Lists the libraries that this build uses, with the loaded versions; returns their number. */
 size_t ls_libraries(ls_library out[LS_LIBRARIES_MOST]);
+
+/* ---- Environment: the variables that change what a library computes, or how fast ------------- */
+
+/**
+ * {NAME: value} for the stream's variables ("NAME=value", each ended by a zero, as in
+ * /proc/self/environ) that are in environment.sql's tables, in the order of their names; owned by
+ * the caller (json_decref). NULL if there is none, or no memory. Text from outside: bytes that are
+ * not printable ASCII become \xNN, and a long value ends in its length and its hash.
+ */
+json_t *ls_environment_build(FILE *stream);
+
+/** As above, for this process when it was started: without what libraries have set since (Open MPI
+ * sets PSM2_DEVICES). NULL also without /proc. */
+json_t *ls_environment_own(void);

@@ -3,7 +3,7 @@
 #include "bench/row/roof.h"
 
 #include "bench/case/case_facts.h"
-#include "bench/row/environment.h"
+#include "bench/row/provenance.h"
 #include "bench/train/timing.h"
 #include "common/base/digest.h"
 #include "common/base/escape.h"

@@ -4,7 +4,6 @@
  * describe this process; warnings that follow from figures are added when the rows of all ranks are
  * joined (warnings.sql).
  */
-#include "bench/row/findings.h"
 #include "bench/row/row.h"
 #include "bench/rows/row.h"
 #include "bench/statistics/statistics.h"

@@ -267,7 +267,7 @@ static void narrow(ls_table *table, ls_table_column *column, int width)
         return;
     for (size_t r = 0; column->cell && r < table->rows; r++)
         if (column->cell[r])
-            (column->option ? ls_text_squeeze : ls_text_shorten)(column->cell[r], most);
+            ls_text_cut(column->cell[r], most, column->option);
     column->width = most;
 }
 
@@ -281,7 +281,7 @@ static void narrow_title(const ls_table *table, ls_table_column *column, int wid
     }
     if (column->is.title != column->title || column->width <= cells)
         return;
-    ls_text_squeeze(column->title, cells);
+    ls_text_cut(column->title, cells, true);
     column->width = cells;
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Questions in SQL to rows in memory, to a file, and to chosen rows. */
 #include "bench/output/results_db.h"
-#include "bench/output/rows_file.h"
 #include "bench/rows/fields.h"
 
 #include <setjmp.h>

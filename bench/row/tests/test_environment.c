@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The group `environment` of a row, made of text from outside; and arithmetic that the environment
  * overrides. No tolerance: texts are compared. */
-#include "bench/row/environment.h"
+#include "bench/row/provenance.h"
 
 #include "bench/output/format.h"
 #include "common/base/tests/must.h"

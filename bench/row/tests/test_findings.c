@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Findings in series with known answers: drift, two modes, autocorrelation. Tolerance: false alarms
  * in 2% of 500 series of noise. */
-#include "bench/row/findings.h"
+#include "bench/row/row.h"
 
 #include "common/base/random/philox.h"
 

@@ -83,7 +83,7 @@ fuzz models 4096 bench/tests/fuzz_graph.c bench/case/{graph_file,graph_layer,yam
 
 fuzz rows 300 bench/tests/fuzz_rows.c bench/rows/{fields,row}.c bench/output/{,table/}*.c bench/regress/*.c \
     bench/report/{child,draw,pictures,report_rows,template}.c \
-    bench/results/results_{answers,list}.c bench/row/row_noise.c bench/statistics/*.c \
+    bench/results/results_{answers,list}.c bench/statistics/*.c \
     bench/train/{interrupt,trial/noise}.c common/device/machine_limits.c \
     common/base/{clock,declared,digest,escape,grow,log,numbers,registry,status,whole_file}.c common/base/random/philox.c common/device/link.c \
     common/nn/optimizer.c

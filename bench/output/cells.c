@@ -3,7 +3,6 @@
 #include "bench/output/cells.h"
 
 #include "bench/output/row_keys.h"
-#include "common/base/escape.h"
 #include "common/base/numbers.h"
 
 #include <math.h>

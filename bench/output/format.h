@@ -110,12 +110,10 @@ ls_status ls_writer_row(ls_writer *writer, const json_t *row);
 /** Writes the rows that were kept. */
 ls_status ls_writer_flush(ls_writer *writer);
 
-/** Flushes, and ends the output (closes a JSON array, names the fastest). Takes NULL.
- */
+/** Flushes, and ends the output (closes a JSON array, names the fastest). Takes NULL. */
 ls_status ls_writer_close(ls_writer *writer);
 
-/* ---- Columns and writers, inside --------------------------------------------------------------
- */
+/* ---- Columns and writers, inside ------------------------------------------------------------- */
 
 /** For ls_column.drop; FIRST: another column says it, so it goes before any option; ALWAYS: only
  * documents have it. */
@@ -159,8 +157,7 @@ typedef struct ls_columns {
 /** What `verify` prints: how close each case came. */
 extern const ls_columns ls_verify_columns;
 
-/* ---- Columns that a user names ----------------------------------------------------------------
- */
+/* ---- Columns that a user names --------------------------------------------------------------- */
 
 enum { LS_CHOSEN_MOST = 64 };
 
@@ -174,8 +171,7 @@ typedef struct ls_chosen {
  * into itself: do not move it. LS_CODE_USAGE as of ls_row_key_find. */
 ls_status ls_chosen_read(const char *keys, ls_chosen *out);
 
-/* ---- Writers, inside ---------------------------------------------------------------------------
- */
+/* ---- Writers, inside ------------------------------------------------------------------------- */
 
 struct ls_format {
     const char *name;

@@ -6,7 +6,6 @@
  */
 #include "bench/output/format.h"
 
-#include "common/base/escape.h"
 #include "common/nn/optimizer.h"
 
 #include <math.h>

@@ -22,8 +22,7 @@ char *ls_results_part(const char *name);
 /** The failure of an SQLite code. The failed statement must be reset or finalized before. */
 ls_status ls_results_failure(const ls_results *results, int code);
 
-/** Adds the functions of functions.sql and, for a connection with rows, the views of results_db.h.
- */
+/** Adds the functions of functions.sql and, for a connection with rows, the views of store.sql. */
 ls_status ls_results_attach(ls_results *results, bool rows);
 
 /** Adds the functions on numbers (results_numbers.c). */
@@ -50,6 +49,5 @@ static inline void ls_sql_give(sqlite3_context *context, const char *text)
 /** Functions whose result follows from their arguments alone. */
 enum { LS_PURE = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS };
 
-/** The text of the view `v` (functions.sql), owned by the caller (free); NULL if memory is short.
- */
+/** The text of the view `v` (functions.sql), owned by the caller (free); NULL without memory. */
 char *ls_results_view_text(sqlite3 *db, const char *derived);

@@ -325,13 +325,15 @@ ls_status ls_results_attach(ls_results *results, bool rows)
                      {"heading", 1, cell},
                      {"row_figure", 2, row_figure}};
     sqlite3 *db = results->db;
-    json_auto_t *fields = json_pack("{s:o}", "fields", ls_row_fields());
     memory *kept; /* for all functions; freed with machine_of */
-    LS_TRY(ls_results_do(results, "fields", fields, NULL));
+    LS_TRY(ls_results_do(results, "fields", NULL, NULL));
+    int code = ls_row_fields(db);
+    LS_TRY(code == SQLITE_OK ? ls_results_execute(results, "COMMIT")
+                             : ls_results_failure(results, code));
     LS_TRY(ls_allocate("results", &kept, 1, sizeof *kept));
     kept->machines = json_object();
-    int code = sqlite3_create_function_v2(db, "machine_of", 3, SQLITE_UTF8, kept, machine_of, NULL,
-                                          NULL, free_memory); /* also where this fails */
+    code = sqlite3_create_function_v2(db, "machine_of", 3, SQLITE_UTF8, kept, machine_of, NULL,
+                                      NULL, free_memory); /* also where this fails */
     for (size_t i = 0; i < sizeof functions / sizeof *functions && code == SQLITE_OK; i++)
         code = sqlite3_create_function(db, functions[i].name, functions[i].arguments, LS_PURE, kept,
                                        functions[i].call, NULL, NULL);

@@ -73,34 +73,41 @@ const ls_declared_option *ls_row_declared(const char *path)
     return NULL;
 }
 
-/* Whether all values, or elements of lists of objects, are numbers. */
-static bool is_number(const ls_field *field, const ls_declared_option *option)
+int ls_row_fields(sqlite3 *db)
 {
-    return field ? field->type == LS_TYPE_INT || field->type == LS_TYPE_REAL
-                 : option->type == LS_DECLARED_NUMBER || option->type == LS_DECLARED_REAL;
-}
-
-json_t *ls_row_fields(void)
-{
-    json_t *out = json_array();
-    for (size_t i = 0; ls_row_paths()[i]; i++) {
-        const ls_field *field = ls_field_find(paths[i]), none = {0};
-        const ls_field *is = field ? field : &none;
-        const ls_field_group *list = ls_field_group_of(paths[i], LS_GROUP_EACH);
-        const bool follows = declared[i] && declared[i]->follows;
-        json_array_append_new(
-            out, json_pack("[s,I,o,s?,o,i,b,s?,b,i,b]", paths[i], (json_int_t)i,
-                           field ? json_integer(field->type) : json_null(), is->heading,
-                           field ? json_integer(field->identifies) : json_null(),
-                           (int)(follows ? LS_SHOWN_LAST : is->shown), is->worse == LS_WORSE_LESS,
-                           list ? list->path : NULL, list && list->flags & LS_GROUP_FULLEST,
-                           is->join, is_number(field, declared[i])));
+    static const ls_field none;
+    sqlite3_stmt *statement;
+    int code = sqlite3_prepare_v2(db, "INSERT INTO field_table VALUES (?,?,?,?,?,?,?,?,?,?,?)", -1,
+                                  &statement, NULL);
+    ls_row_paths();
+    for (size_t i = 0; code == SQLITE_OK && i < path_count + ls_field_group_count; i++) {
+        const ls_field_group *group = i < path_count ? NULL : &ls_field_groups[i - path_count];
+        const char *path = group ? group->path : paths[i];
+        const ls_declared_option *option = group ? NULL : declared[i];
+        const ls_field *field = ls_field_find(path), *is = field ? field : &none;
+        const ls_field_group *list = group ? NULL : ls_field_group_of(path, LS_GROUP_EACH);
+        const int identifies = group ? (int)group->identifies : field ? (int)field->identifies : -1;
+        const char *const texts[] = {path, is->heading, list ? list->path : NULL};
+        const int numbers[] = {group ? -1 : (int)i,
+                               field ? field->type : -1,
+                               identifies,
+                               option && option->follows ? LS_SHOWN_LAST : (int)is->shown,
+                               is->worse == LS_WORSE_LESS,
+                               list && list->flags & LS_GROUP_FULLEST,
+                               group ? group->join : is->join,
+                               option ? option->type == LS_DECLARED_NUMBER ||
+                                            option->type == LS_DECLARED_REAL
+                                      : is->type == LS_TYPE_INT || is->type == LS_TYPE_REAL};
+        for (int t = 0; t < 3; t++)
+            sqlite3_bind_text(statement, 1 + t, texts[t], -1, SQLITE_STATIC); /* NULL of NULL */
+        for (int n = 0; n < 8; n++)
+            (void)(numbers[n] < 0 ? sqlite3_bind_null(statement, 4 + n)
+                                  : sqlite3_bind_int(statement, 4 + n, numbers[n]));
+        sqlite3_step(statement);
+        code = sqlite3_reset(statement);
     }
-    for (size_t i = 0; i < ls_field_group_count; i++)
-        json_array_append_new(out, json_pack("[s,n,n,n,i,n,n,n,n,i]", ls_field_groups[i].path,
-                                             (int)ls_field_groups[i].identifies,
-                                             ls_field_groups[i].join));
-    return out;
+    sqlite3_finalize(statement);
+    return code;
 }
 
 ls_status ls_row_key_find(const char *option, const char *name, size_t length, const char **out)

@@ -12,7 +12,7 @@
 #include "common/base/declared.h"
 #include "common/base/status.h"
 
-#include <jansson.h>
+#include <sqlite3.h>
 #include <stddef.h>
 
 /** The paths of all fields that a row may have, in the order of CSV, NULL-terminated. Fields of
@@ -24,8 +24,8 @@ const char *const *ls_row_paths(void);
  */
 const ls_declared_option *ls_row_declared(const char *path);
 
-/** What SQL has of these, and of the groups, in the table of fields (store.sql). A new array. */
-json_t *ls_row_fields(void);
+/** Fills SQL's table of fields (store.sql) with these, and with the groups; an SQLite code. */
+int ls_row_fields(sqlite3 *db);
 
 /** Finds the field, one of ls_row_paths. LS_CODE_USAGE, with the option and a list of candidates,
  * if the name is unknown or ambiguous. The name has `length` characters. */

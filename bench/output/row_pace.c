@@ -2,7 +2,6 @@
 /* How fast a row is: the rate and the time of its median step or, where steps are not alike, of the
  * mean one; see format.h. */
 #include "bench/output/format.h"
-#include "bench/rows/row.h"
 #include "impl/strategy.h"
 
 #include <string.h>

@@ -3,7 +3,6 @@
 #include "bench/output/row_same.h"
 
 #include "bench/output/format.h"
-#include "bench/rows/row.h"
 
 /* What of the row counts for a case, by path: of the group `micro`, what it was asked for, since
  * the rest was measured. With LS_BUT_TRAINED the steps that were asked for are `steps`. */

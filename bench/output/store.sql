@@ -15,11 +15,10 @@
 --     fields in which a group's rows differ
 
 -- fields: the table of fields (bench/rows/fields.h), with the options that are declared, which have no type, and groups,
--- which have no place
-CREATE TEMP TABLE field_table (path PRIMARY KEY, nth, type, heading, identifies, shown, less, list, fullest, how, number)
+-- which have no place. The transaction ends when they are in it.
+BEGIN;
+CREATE TEMP TABLE field_table (path PRIMARY KEY, heading, list, nth, type, identifies, shown, less, fullest, how, number)
   WITHOUT ROWID;
-INSERT INTO field_table SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6,
-  value ->> 7, value ->> 8, value ->> 9, value ->> 10 FROM json_each(:fields);
 
 -- derived: columns of the connection's view `v` that follow from several fields
 json_array_length(row, '$.case.devices') AS devices, row_figure(row, 'pace') AS pace, row_figure(row, 'pace_low') AS pace_low,

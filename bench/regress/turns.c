@@ -5,7 +5,6 @@
  * given options and the gate, and shows which cases there are. Later blocks skip the gate, and
  * unless the number of steps is given, they time steps for BLOCK_MS. Rows are kept as printed.
  */
-#include "bench/output/results_db.h"
 #include "bench/regress/regress.h"
 #include "bench/rows/put.h"
 #include "common/base/clock.h"

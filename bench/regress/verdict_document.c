@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* A comparison as one JSON document; what the other formats say of it is made by verdict.sql. */
-#include "bench/output/format.h"
 #include "bench/regress/regress.h"
 #include "common/base/grow.h"
 #include "common/base/log.h"

@@ -8,7 +8,6 @@
  *   and where its level changes (trend.sql, bench/statistics/statistics.h). Rows of one case and
  *   one machine (bench/output/row_same.h) are a *series*
  */
-#include "bench/output/format.h"
 #include "bench/results/results_verbs.h"
 #include "common/base/log.h"
 

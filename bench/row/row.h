@@ -99,8 +99,7 @@ ls_status ls_row_join(const ls_processes *processes, json_t *row);
  * hosts, nor of cores that ranks share. */
 ls_status ls_rows_join(const json_t *rows, const json_t *hosts);
 
-/* ---- Findings: properties of a series of times that a median and its interval hide ------------
- */
+/* ---- Findings: properties of a series of times that a median and its interval hide ----------- */
 
 /**
  * Drift: of the medians [n] of blocks, in order of time, the mean of the last third differs by more

@@ -9,8 +9,6 @@
  */
 #include "bench/output/table/table_parts.h"
 
-#include "common/base/escape.h"
-
 #include <stdlib.h>
 #include <string.h>
 

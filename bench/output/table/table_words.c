@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Which options cases differ in (options.sql), which rows may be compared (pools.sql), and the
  * lines below a table (below.sql); see table_parts.h. */
-#include "bench/output/format.h"
 #include "bench/output/table/table_parts.h"
 
 #include "template_below.h"

@@ -163,26 +163,22 @@ bool ls_case_by_arrival(const ls_case *one)
 ls_case ls_case_single(const ls_case *c)
 {
     ls_case single = *c;
-    size_t first = strcspn(c->devices, "+");
+    const size_t first = strcspn(c->devices, "+");
     ls_declared_clear(&single.own, c->strategy->options);
     single.strategy = &ls_strategy_single;
-    memset(single.devices, 0, sizeof single.devices);
     if (c->devices[strspn(c->devices, "0123456789")])
-        memcpy(single.devices, c->devices, first);
-    else
-        memcpy(single.devices, "1", sizeof "1"); /* a number selects the best kind, as elsewhere */
-    memset(single.allreduce, 0, sizeof single.allreduce);
-    memcpy(single.allreduce, "auto", sizeof "auto");
+        memset(single.devices + first, 0, sizeof single.devices - first);
+    else /* a number selects the best kind, as elsewhere */
+        strncpy(single.devices, "1", sizeof single.devices);
+    strncpy(single.allreduce, "auto", sizeof single.allreduce);
     memset(single.link_text, 0, sizeof single.link_text);
     memset(&single.link, 0, sizeof single.link);
     single.bucket_bytes = -1;
     single.accumulation = 1;
     single.drops = LS_REPEAT_NONE;
     single.ranks = 1;
-    if (strcmp(c->comm, "mpi") != 0) { /* one device needs no communicator */
-        memset(single.comm, 0, sizeof single.comm);
-        memcpy(single.comm, "thread", sizeof "thread");
-    }
+    if (strcmp(c->comm, "mpi") != 0) /* one device needs no communicator */
+        strncpy(single.comm, "thread", sizeof single.comm);
     memset(&single.fault, 0, sizeof single.fault);
     memset(single.elastic, 0, sizeof single.elastic);
     single.shrinks = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A YAML file: as a tree, for formats of a few lines (profile.h, graph_file.h), or event by event,
- * for plans, which may be large (experiment.h). Every refusal says file, line and column, and what
+ * for plans, which may be large (experiment.c). Every refusal says file, line and column, and what
  * the format looks like.
  */
 #pragma once

@@ -33,12 +33,11 @@ static void free_list(case_list *list)
     free(list->items);
 }
 
-ls_setting ls_parsing_setting(const ls_request_parsing *parsing, const ls_option_set *set,
-                              const char *name)
+ls_setting ls_request_setting(const ls_request *request, const ls_option_set *set, const char *name)
 {
     const ls_option_given *given = ls_option_set_find(set, name);
     ls_setting setting = {.option = ls_option_find(name, set->command),
-                          .processes = parsing->processes};
+                          .processes = request->processes};
     if (given->count > 0)
         setting.origin = given->values[0].origin;
     return setting;
@@ -59,25 +58,20 @@ static ls_status count_devices(const ls_request *request, size_t *count)
 }
 
 /* Replaces `all` by its expansion. */
-static ls_status expand(const ls_request_parsing *parsing, ls_option_set *set, const char *name)
+static ls_status expand(const ls_request *request, ls_option_set *set, const char *name)
 {
     const ls_option *option = ls_option_find(name, set->command);
     ls_option_given *given = &set->given[option - ls_option_table()];
     const ls_option_given old = *given;
-    bool any = false;
-    for (size_t v = 0; v < old.count; v++)
-        any |= strcmp(old.values[v].text, "all") == 0;
-    if (!any)
-        return LS_OK;
-    size_t count = option->registry ? ls_registry_count(option->registry) : 0;
-    if (!option->registry)
-        LS_TRY(count_devices(parsing->request, &count));
-    *given = (ls_option_given){0};
     ls_status status = LS_OK;
+    *given = (ls_option_given){0};
     for (size_t v = 0; v < old.count; v++) {
         const ls_option_value *value = &old.values[v];
         const bool all = strcmp(value->text, "all") == 0;
-        for (size_t i = 0; i < (all ? count : 1) && !status; i++) {
+        size_t count = all && option->registry ? ls_registry_count(option->registry) : 1;
+        if (all && !option->registry && !status)
+            status = count_devices(request, &count);
+        for (size_t i = 0; i < count && !status; i++) {
             char number[24];
             snprintf(number, sizeof number, "%zu", i + 1);
             const char *text = !all               ? value->text
@@ -92,37 +86,34 @@ static ls_status expand(const ls_request_parsing *parsing, ls_option_set *set, c
     return status;
 }
 
-static ls_status expand_set(const ls_request_parsing *parsing, ls_option_set *set)
+static ls_status expand_set(const ls_request *request, ls_option_set *set)
 {
-    LS_TRY(expand(parsing, set, "strategy"));
-    return expand(parsing, set, "devices");
+    LS_TRY(expand(request, set, "strategy"));
+    return expand(request, set, "devices");
 }
 
 /* ---- Products ------------------------------------------------------------------------------- */
 
 /* The set that sets an option: the mapping's (NULL if there is none), otherwise the set of all
  * cases. A mapping's `steps` also overrides `epochs` of all cases, and the reverse. */
-static const ls_option_set *set_with(const ls_request_parsing *parsing,
-                                     const ls_experiment_part *part, size_t index)
+static const ls_option_set *set_with(const ls_request *request, const ls_experiment_part *part,
+                                     size_t index)
 {
-    const char *name = ls_option_table()[index].name;
-    const char *other = strcmp(name, "steps") == 0    ? "epochs"
-                        : strcmp(name, "epochs") == 0 ? "steps"
-                                                      : NULL;
+    const char *other = ls_option_table()[index].instead;
     if (part && part->set.given[index].count)
         return &part->set;
     if (part && other && ls_option_set_has(&part->set, other))
         return NULL;
-    return parsing->set->given[index].count ? parsing->set : NULL;
+    return request->given->given[index].count ? request->given : NULL;
 }
 
-static ls_status refuse_many(const ls_request_parsing *parsing, const ls_experiment_part *part,
+static ls_status refuse_many(const ls_request *request, const ls_experiment_part *part,
                              const ls_setting *setting)
 {
     double product = 1; /* as if each case had every option */
     const ls_option *table = ls_option_table();
     for (size_t i = 0; table[i].name; i++) {
-        const ls_option_set *set = table[i].sweeps ? set_with(parsing, part, i) : NULL;
+        const ls_option_set *set = table[i].sweeps ? set_with(request, part, i) : NULL;
         product *= set ? (double)set->given[i].count : 1;
     }
     return ls_setting_refuse(setting, LS_CODE_USAGE,
@@ -132,17 +123,17 @@ static ls_status refuse_many(const ls_request_parsing *parsing, const ls_experim
 }
 
 /* Replaces each case that has the option by one case per value. */
-static ls_status sweep(const ls_request_parsing *parsing, const ls_experiment_part *part,
-                       size_t index, case_list *list)
+static ls_status sweep(const ls_request *request, const ls_experiment_part *part, size_t index,
+                       case_list *list)
 {
     size_t used = 0;
     const ls_option *option = &ls_option_table()[index];
-    const ls_option_set *set = set_with(parsing, part, index);
+    const ls_option_set *set = set_with(request, part, index);
     const ls_option_given *given = &set->given[index];
-    ls_setting setting = ls_parsing_setting(parsing, set, option->name);
+    ls_setting setting = ls_request_setting(request, set, option->name);
     size_t most = list->count * given->count;
     if (given->count > LS_CASES_MOST || most > LS_CASES_MOST)
-        return refuse_many(parsing, part, &setting);
+        return refuse_many(request, part, &setting);
     ls_case *cases;
     LS_TRY(ls_allocate("cases", &cases, most, sizeof *cases));
     ls_status status = LS_OK;
@@ -163,7 +154,7 @@ static ls_status sweep(const ls_request_parsing *parsing, const ls_experiment_pa
 }
 
 /* Refuses an option that no case has. */
-static ls_status check_concerned(const ls_request_parsing *parsing, const ls_option_set *set,
+static ls_status check_concerned(const ls_request *request, const ls_option_set *set,
                                  const ls_case *cases, size_t case_count)
 {
     const ls_option *table = ls_option_table();
@@ -174,7 +165,7 @@ static ls_status check_concerned(const ls_request_parsing *parsing, const ls_opt
         size_t with = 0;
         for (size_t c = 0; c < case_count; c++)
             with += ls_option_applies(&table[i], &cases[c]);
-        ls_setting setting = ls_parsing_setting(parsing, set, table[i].name);
+        ls_setting setting = ls_request_setting(request, set, table[i].name);
         if (with == 0)
             return ls_setting_refuse(
                 &setting, LS_CODE_USAGE,
@@ -185,9 +176,9 @@ static ls_status check_concerned(const ls_request_parsing *parsing, const ls_opt
     return LS_OK;
 }
 
-static ls_status check_steps(const ls_request_parsing *parsing, const ls_option_set *set)
+static ls_status check_steps(const ls_request *request, const ls_option_set *set)
 {
-    const ls_setting setting = ls_parsing_setting(parsing, set, "steps");
+    const ls_setting setting = ls_request_setting(request, set, "steps");
     if (ls_option_set_has(set, "steps") && ls_option_set_has(set, "epochs"))
         return ls_setting_refuse(&setting, LS_CODE_USAGE,
                                  "cannot be used with --epochs; remove one of the two");
@@ -195,25 +186,24 @@ static ls_status check_steps(const ls_request_parsing *parsing, const ls_option_
 }
 
 /* Appends the cases of one mapping (NULL means the options of all cases) to the request's. */
-static ls_status add_product(const ls_request_parsing *parsing, const ls_experiment_part *part,
+static ls_status add_product(ls_request *request, const ls_experiment_part *part,
                              const ls_case *first)
 {
     const ls_option *table = ls_option_table();
-    ls_request *request = parsing->request;
     ls_closing(free_list) case_list list = {NULL, 1};
     LS_TRY(ls_allocate("cases", &list.items, 1, sizeof *list.items));
     memcpy(list.items, first, sizeof *first); /* including padding */
     for (size_t i = 0; table[i].name; i++)
-        if (table[i].sweeps && set_with(parsing, part, i))
-            LS_TRY(sweep(parsing, part, i, &list));
+        if (table[i].sweeps && set_with(request, part, i))
+            LS_TRY(sweep(request, part, i, &list));
     const size_t scaling = (size_t)(ls_option_find("scaling", LS_FOR_RUN) - table);
     for (size_t i = 0; i < list.count; i++) {
-        if (ls_profile_is(list.items[i].model) && !set_with(parsing, part, scaling))
+        if (ls_profile_is(list.items[i].model) && !set_with(request, part, scaling))
             list.items[i].scaling = LS_SCALING_WEAK; /* its times are for a device's batch */
         ls_case_settle(&list.items[i]);
     }
     if (part)
-        LS_TRY(check_concerned(parsing, &part->set, list.items, list.count));
+        LS_TRY(check_concerned(request, &part->set, list.items, list.count));
     const size_t total = request->case_count + list.count;
     if (total > LS_CASES_MOST)
         return ls_fail(LS_CODE_USAGE, "plan", part->origin,
@@ -229,7 +219,7 @@ static ls_status add_product(const ls_request_parsing *parsing, const ls_experim
 /* ---- What is left out ----------------------------------------------------------------------- */
 
 /* Whether the case has this value: setting it would change nothing. */
-static ls_status has_value(const ls_request_parsing *parsing, const ls_option *option,
+static ls_status has_value(const ls_request *request, const ls_option *option,
                            const ls_option_value *value, const ls_case *one, bool *out)
 {
     ls_case copy;
@@ -237,7 +227,7 @@ static ls_status has_value(const ls_request_parsing *parsing, const ls_option *o
     const ls_setting setting = {.option = option,
                                 .text = value->text,
                                 .origin = value->origin,
-                                .processes = parsing->processes,
+                                .processes = request->processes,
                                 .one = &copy};
     *out = ls_option_applies(option, one);
     if (*out)
@@ -248,7 +238,7 @@ static ls_status has_value(const ls_request_parsing *parsing, const ls_option *o
 }
 
 /* Whether the case matches the mapping: it has a value of each option. */
-static ls_status matches(const ls_request_parsing *parsing, const ls_experiment_part *part,
+static ls_status matches(const ls_request *request, const ls_experiment_part *part,
                          const ls_case *one, bool *out)
 {
     const ls_option *table = ls_option_table();
@@ -257,7 +247,7 @@ static ls_status matches(const ls_request_parsing *parsing, const ls_experiment_
         const ls_option_given *given = &part->set.given[i];
         bool any = given->count == 0, has;
         for (size_t v = 0; v < given->count; v++) {
-            LS_TRY(has_value(parsing, &table[i], &given->values[v], one, &has));
+            LS_TRY(has_value(request, &table[i], &given->values[v], one, &has));
             any |= has;
         }
         *out &= any;
@@ -266,17 +256,16 @@ static ls_status matches(const ls_request_parsing *parsing, const ls_experiment_
 }
 
 /* Removes cases that `exclude:` matches, and reports mappings that match none. */
-static ls_status drop_excluded(const ls_request_parsing *parsing)
+static ls_status drop_excluded(ls_request *request)
 {
-    ls_request *request = parsing->request;
-    const ls_experiment_parts *parts = &parsing->plan->exclude;
+    const ls_experiment_parts *parts = &request->plan->exclude;
     for (size_t p = 0; p < parts->count; p++) {
         const ls_experiment_part *part = &parts->items[p];
         size_t kept = 0;
         for (size_t i = 0; i < request->case_count; i++) {
             bool drop;
             memmove(&request->cases[kept], &request->cases[i], sizeof *request->cases);
-            LS_TRY(matches(parsing, part, &request->cases[kept], &drop));
+            LS_TRY(matches(request, part, &request->cases[kept], &drop));
             kept += !drop;
         }
         if (kept == request->case_count)
@@ -294,19 +283,19 @@ static ls_status drop_excluded(const ls_request_parsing *parsing)
 
 /* Appends the values of an option that are this case's, in their given spelling: " --lr 0.1,
  * 1e-1". */
-static ls_status add_spellings(const ls_request_parsing *parsing, size_t index, const ls_case *one,
+static ls_status add_spellings(const ls_request *request, size_t index, const ls_case *one,
                                char *text, size_t size)
 {
-    const ls_experiment_parts *parts = &parsing->plan->cases;
+    const ls_experiment_parts *parts = &request->plan->cases;
     const ls_option *option = &ls_option_table()[index];
     const ls_option_value *found[8];
     size_t count = 0, known;
     for (size_t p = 0; p <= parts->count; p++) {
-        const ls_option_set *set = p < parts->count ? &parts->items[p].set : parsing->set;
+        const ls_option_set *set = p < parts->count ? &parts->items[p].set : request->given;
         for (size_t v = 0; v < set->given[index].count; v++) {
             const ls_option_value *value = &set->given[index].values[v];
             bool has;
-            LS_TRY(has_value(parsing, option, value, one, &has));
+            LS_TRY(has_value(request, option, value, one, &has));
             for (known = 0; known < count && strcmp(found[known]->text, value->text) != 0; known++)
                 continue;
             if (!has || known < count || count == sizeof found / sizeof *found)
@@ -320,8 +309,7 @@ static ls_status add_spellings(const ls_request_parsing *parsing, size_t index, 
 }
 
 /* Says how often the case is listed, and which values of lists list it. */
-static ls_status report_repeated(const ls_request_parsing *parsing, const ls_case *one,
-                                 size_t times)
+static ls_status report_repeated(const ls_request *request, const ls_case *one, size_t times)
 {
     char text[1024];
     const ls_option *table = ls_option_table();
@@ -329,15 +317,14 @@ static ls_status report_repeated(const ls_request_parsing *parsing, const ls_cas
     for (size_t i = 0; table[i].name; i++)
         if (table[i].sweeps && strcmp(table[i].name, "model") != 0 &&
             strcmp(table[i].name, "strategy") != 0)
-            LS_TRY(add_spellings(parsing, i, one, text, sizeof text));
-    ls_log_line(&parsing->request->log, LS_LOG_NORMAL,
+            LS_TRY(add_spellings(request, i, one, text, sizeof text));
+    ls_log_line(&request->log, LS_LOG_NORMAL,
                 "case: %s: this case is listed %zu times and runs once", text, times);
     return LS_OK;
 }
 
-static ls_status drop_repeated(const ls_request_parsing *parsing)
+static ls_status drop_repeated(ls_request *request)
 {
-    ls_request *request = parsing->request;
     size_t kept = 0;
     ls_auto size_t *times = NULL;
     LS_TRY(ls_allocate("cases", &times, request->case_count, sizeof *times));
@@ -352,14 +339,13 @@ static ls_status drop_repeated(const ls_request_parsing *parsing)
     request->case_count = kept;
     for (size_t i = 0; i < kept; i++)
         if (times[i] > 1)
-            LS_TRY(report_repeated(parsing, &request->cases[i], times[i]));
+            LS_TRY(report_repeated(request, &request->cases[i], times[i]));
     return LS_OK;
 }
 
 /* Removes the cases that their strategies cannot run; refused where none is left. */
-static ls_status drop_impossible(const ls_request_parsing *parsing)
+static ls_status drop_impossible(ls_request *request)
 {
-    ls_request *request = parsing->request;
     const size_t count = request->case_count;
     size_t kept = 0;
     ls_status first = LS_OK;
@@ -386,11 +372,11 @@ static ls_status drop_impossible(const ls_request_parsing *parsing)
 }
 
 /* Refuses options that allow a single case only: all cases would write the same file. */
-static ls_status check_single(const ls_request_parsing *parsing, const char *name, const char *what)
+static ls_status check_single(const ls_request *request, const char *name, const char *what)
 {
-    const ls_setting setting = ls_parsing_setting(parsing, parsing->set, name);
-    if (!ls_option_set_has(parsing->set, name) ||
-        (parsing->request->case_count == 1 && parsing->plan->repeat < 2))
+    const ls_setting setting = ls_request_setting(request, request->given, name);
+    if (!ls_option_set_has(request->given, name) ||
+        (request->case_count == 1 && request->plan->repeat < 2))
         return LS_OK;
     return ls_setting_refuse(&setting, LS_CODE_USAGE,
                              "this command has several cases, which cannot all be %s; run a single "
@@ -399,17 +385,16 @@ static ls_status check_single(const ls_request_parsing *parsing, const char *nam
 }
 
 /* Sets the time budget, which decides the number of timed steps. */
-static ls_status set_budget(const ls_request_parsing *parsing)
+static ls_status set_budget(ls_request *request)
 {
-    ls_request *request = parsing->request;
-    request->budget_ns = parsing->plan->budget_ns;
-    request->steps_given = ls_option_set_has(parsing->set, "steps");
-    for (size_t p = 0; p < parsing->plan->cases.count; p++)
-        request->steps_given |= ls_option_set_has(&parsing->plan->cases.items[p].set, "steps");
+    request->budget_ns = request->plan->budget_ns;
+    request->steps_given = ls_option_set_has(request->given, "steps");
+    for (size_t p = 0; p < request->plan->cases.count; p++)
+        request->steps_given |= ls_option_set_has(&request->plan->cases.items[p].set, "steps");
     for (size_t i = 0; request->budget_ns && i < request->case_count; i++)
         if (request->verify || request->cases[i].epochs > 0)
             return ls_fail(
-                LS_CODE_USAGE, "plan", parsing->plan->budget_at,
+                LS_CODE_USAGE, "plan", request->plan->budget_at,
                 "`budget:` chooses the number of timed steps, but %s; remove `budget:`, or %s",
                 request->verify ? "lockstep verify times no steps"
                                 : "a case has a number of epochs",
@@ -418,44 +403,42 @@ static ls_status set_budget(const ls_request_parsing *parsing)
 }
 
 /* Makes all cases, before any is removed. */
-static ls_status make_products(const ls_request_parsing *parsing)
+static ls_status make_products(ls_request *request)
 {
-    const ls_experiment_parts *parts = &parsing->plan->cases;
-    ls_request *request = parsing->request;
+    const ls_experiment_parts *parts = &request->plan->cases;
     ls_case first;
     memcpy(&first, request->cases, sizeof first);
     request->case_count = 0;
-    LS_TRY(expand_set(parsing, parsing->set));
-    LS_TRY(check_steps(parsing, parsing->set));
+    LS_TRY(expand_set(request, request->given));
+    LS_TRY(check_steps(request, request->given));
     if (!parts->count)
-        return add_product(parsing, NULL, &first);
+        return add_product(request, NULL, &first);
     for (size_t p = 0; p < parts->count; p++) {
-        LS_TRY(expand_set(parsing, &parts->items[p].set));
-        LS_TRY(check_steps(parsing, &parts->items[p].set));
-        LS_TRY(add_product(parsing, &parts->items[p], &first));
+        LS_TRY(expand_set(request, &parts->items[p].set));
+        LS_TRY(check_steps(request, &parts->items[p].set));
+        LS_TRY(add_product(request, &parts->items[p], &first));
     }
     return LS_OK;
 }
 
-ls_status ls_cases_build(const ls_request_parsing *parsing)
+ls_status ls_cases_build(ls_request *request)
 {
-    ls_request *request = parsing->request;
-    const ls_experiment *plan = parsing->plan;
-    LS_TRY(make_products(parsing));
-    LS_TRY(check_concerned(parsing, parsing->set, request->cases, request->case_count));
-    LS_TRY(set_budget(parsing));
+    const ls_experiment *plan = request->plan;
+    LS_TRY(make_products(request));
+    LS_TRY(check_concerned(request, request->given, request->cases, request->case_count));
+    LS_TRY(set_budget(request));
     if ((int64_t)request->case_count * plan->repeat > LS_CASES_MOST)
         return ls_fail(LS_CODE_USAGE, "plan", plan->repeat_at,
                        "`repeat:` makes %zu cases into %lld, but a command takes at most %d; use a "
                        "smaller number",
                        request->case_count, (long long)request->case_count * plan->repeat,
                        LS_CASES_MOST);
-    LS_TRY(drop_excluded(parsing));
-    LS_TRY(drop_repeated(parsing));
-    LS_TRY(check_single(parsing, "save", "saved to one file"));
-    LS_TRY(check_single(parsing, "ps-record", "recorded in one file"));
-    LS_TRY(check_single(parsing, "checkpoint", "written to one folder"));
-    LS_TRY(drop_impossible(parsing));
+    LS_TRY(drop_excluded(request));
+    LS_TRY(drop_repeated(request));
+    LS_TRY(check_single(request, "save", "saved to one file"));
+    LS_TRY(check_single(request, "ps-record", "recorded in one file"));
+    LS_TRY(check_single(request, "checkpoint", "written to one folder"));
+    LS_TRY(drop_impossible(request));
     const size_t once = request->case_count, size = sizeof *request->cases;
     const size_t times = plan->repeat ? (size_t)plan->repeat : 1;
     LS_TRY(ls_enlarge("cases", &request->cases, times * once, size));

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Experiment: see experiment.h. The parser's events are read one by one, so every refusal knows its
+ * Experiment: see options.h. The parser's events are read one by one, so every refusal knows its
  * line and column, and refused input is never stored completely. Refused: anchors, aliases, tags,
  * anything nested more deeply than a plan.
  */
-#include "bench/cli/experiment.h"
+#include "bench/cli/options.h"
 
 #include "bench/case/yaml_file.h"
 #include "bench/cli/option_table.h"
@@ -163,17 +163,13 @@ static bool has_line(const plan_reading *plan, const char *name)
     return line->count && !line->values[0].origin;
 }
 
-/* The option of the command line that replaces this one: the same, or the other one of steps and
- * epochs; NULL if none does. */
+/* The option of the command line that replaces this one: the same, or the one that may be given
+ * instead; NULL if none does. */
 static const char *replacement(const plan_reading *plan, const ls_option *option)
 {
-    static const char *const either[] = {"steps", "epochs"};
     if (has_line(plan, option->name))
         return option->name;
-    for (size_t i = 0; i < 2; i++)
-        if (strcmp(option->name, either[i]) == 0 && has_line(plan, either[1 - i]))
-            return either[1 - i];
-    return NULL;
+    return option->instead && has_line(plan, option->instead) ? option->instead : NULL;
 }
 
 /* Reads the option that is a key of the mapping, and its value. */

@@ -76,6 +76,7 @@ typedef struct ls_option {
     bool (*applies)(const ls_case *one);     /**< which of these cases do; NULL means all */
     unsigned otherwise;                      /**< LS_FOR_*: commands with another default */
     const char *otherwise_fallback;          /**< which is this */
+    const char *instead;                     /**< option that overrides it, and the reverse */
     unsigned refused;                        /**< LS_FOR_*: commands that refuse it */
     const char *why_refused;
     const char *concerns;               /**< which cases have it, in words, for refusals

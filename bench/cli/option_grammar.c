@@ -99,15 +99,21 @@ ls_status ls_set_inject(const ls_setting *setting)
     return LS_OK;
 }
 
+/* An array of characters, which is empty for "none". */
+static ls_status set_array_or_none(const ls_setting *setting)
+{
+    if (strcmp(setting->text, "none") != 0)
+        return ls_set_array(setting);
+    memset(ls_setting_field(setting), 0, (size_t)setting->option->high);
+    return LS_OK;
+}
+
 ls_status ls_set_elastic(const ls_setting *setting)
 {
     ls_elastic events;
-    const bool none = strcmp(setting->text, "none") == 0;
-    LS_TRY(ls_setting_check(setting, none || ls_elastic_parse(setting->text, &events)));
-    if (!none)
-        return ls_set_array(setting);
-    memset(setting->one->elastic, 0, sizeof setting->one->elastic);
-    return LS_OK;
+    LS_TRY(ls_setting_check(setting, strcmp(setting->text, "none") == 0 ||
+                                         ls_elastic_parse(setting->text, &events)));
+    return set_array_or_none(setting);
 }
 
 ls_status ls_set_target(const ls_setting *setting)
@@ -137,10 +143,7 @@ ls_status ls_set_memory(const ls_setting *setting)
 ls_status ls_set_link(const ls_setting *setting)
 {
     LS_TRY(ls_setting_relay(setting, ls_link_parse(setting->text, &setting->one->link)));
-    if (strcmp(setting->text, "none") != 0)
-        return ls_set_array(setting);
-    memset(setting->one->link_text, 0, sizeof setting->one->link_text);
-    return LS_OK;
+    return set_array_or_none(setting);
 }
 
 ls_status ls_set_duration(const ls_setting *setting)

@@ -20,19 +20,10 @@
  * ---------------------------------------------------------------------------- */
 
 enum {
-    RUN = LS_FOR_RUN,
-    MICRO = LS_FOR_MICRO,
-    DEVICES = LS_FOR_DEVICES,
-    RESULTS = LS_FOR_RESULTS,
-    TRACE = LS_FOR_TRACE,
-    REGRESS = LS_FOR_REGRESS,
-    REPORT = LS_FOR_REPORT,
-    PREDICT = LS_FOR_PREDICT,
-    ADVISE = LS_FOR_ADVISE,
-    RUN_VERIFY = RUN | LS_FOR_VERIFY,
-    MACHINE = RUN_VERIFY | MICRO | DEVICES,
-    VIRTUAL = PREDICT | ADVISE,
-    LOOKING = VIRTUAL | TRACE
+    RUN_VERIFY = LS_FOR_RUN | LS_FOR_VERIFY,
+    MACHINE = RUN_VERIFY | LS_FOR_MICRO | LS_FOR_DEVICES,
+    VIRTUAL = LS_FOR_PREDICT | LS_FOR_ADVISE,
+    LOOKING = VIRTUAL | LS_FOR_TRACE
 };
 
 #define MANY 2147483647
@@ -221,9 +212,10 @@ static const struct {
     unsigned bit;
     const char *name;
 } commands[] = {
-    {TRACE, "trace"},     {ADVISE, "advise"},        {PREDICT, "predict"}, {REGRESS, "regress"},
-    {RUN, "run"},         {LS_FOR_VERIFY, "verify"}, {MICRO, "micro"},     {DEVICES, "devices"},
-    {RESULTS, "results"}, {REPORT, "report"},
+    {LS_FOR_TRACE, "trace"},     {LS_FOR_ADVISE, "advise"},   {LS_FOR_PREDICT, "predict"},
+    {LS_FOR_REGRESS, "regress"}, {LS_FOR_RUN, "run"},         {LS_FOR_VERIFY, "verify"},
+    {LS_FOR_MICRO, "micro"},     {LS_FOR_DEVICES, "devices"}, {LS_FOR_RESULTS, "results"},
+    {LS_FOR_REPORT, "report"},
 };
 
 const char *ls_option_command_name(unsigned command)

@@ -143,12 +143,10 @@ static ls_status refuse_length(const ls_setting *setting, size_t capacity)
 /* Copies the value into an array of `high` characters; the rest of it becomes zero. */
 ls_status ls_set_array(const ls_setting *setting)
 {
-    size_t capacity = (size_t)setting->option->high, length = strlen(setting->text);
-    if (length >= capacity)
+    const size_t capacity = (size_t)setting->option->high;
+    if (strlen(setting->text) >= capacity)
         return refuse_length(setting, capacity);
-    char *field = ls_setting_field(setting);
-    memset(field, 0, capacity);
-    memcpy(field, setting->text, length);
+    strncpy(ls_setting_field(setting), setting->text, capacity);
     return LS_OK;
 }
 
@@ -328,8 +326,7 @@ ls_status ls_set_comm(const ls_setting *setting)
     LS_TRY(check_comm(setting, setting->text));
     const char *name = word ? setting->text : processes && processes->comm ? "mpi" : "thread";
     setting->one->comm_auto = !word && strcmp(name, "mpi") == 0;
-    memset(setting->one->comm, 0, sizeof setting->one->comm);
-    memcpy(setting->one->comm, name, strlen(name));
+    strncpy(setting->one->comm, name, sizeof setting->one->comm);
     return LS_OK;
 }
 

@@ -82,7 +82,7 @@ void ls_request_free(ls_request *request)
 
 /* ---- Conflicts ------------------------------------------------------------------------------ */
 
-static ls_status check_conflicts(const ls_request_parsing *parsing)
+static ls_status check_conflicts(const ls_request *request)
 {
     static const struct {
         const char *name, *other;
@@ -98,10 +98,10 @@ static ls_status check_conflicts(const ls_request_parsing *parsing)
 #define NEEDED(...) {__VA_ARGS__},
 #include "bench/cli/option_entries.def"
     };
-    const ls_option_set *set = parsing->set;
+    const ls_option_set *set = request->given;
     for (size_t i = 0; i < sizeof excluded / sizeof *excluded; i++) {
         const char *name = excluded[i].name, *other = excluded[i].other;
-        const ls_setting setting = ls_parsing_setting(parsing, set, name);
+        const ls_setting setting = ls_request_setting(request, set, name);
         if (strcmp(ls_option_set_text(set, name, "no"), "no") != 0 &&
             (excluded[i].given ? ls_option_set_has(set, other) : ls_option_set_yes(set, other)))
             return ls_setting_refuse(&setting, LS_CODE_USAGE,
@@ -109,13 +109,13 @@ static ls_status check_conflicts(const ls_request_parsing *parsing)
     }
     for (size_t i = 0; i < sizeof needed / sizeof *needed; i++) {
         const char *text = ls_option_set_text(set, needed[i].name, NULL), *value = needed[i].value;
-        const ls_setting setting = ls_parsing_setting(parsing, set, needed[i].name);
+        const ls_setting setting = ls_request_setting(request, set, needed[i].name);
         if (text && (!value || strcmp(text, value) == 0) &&
             !ls_option_set_has(set, needed[i].other))
             return ls_setting_refuse(&setting, LS_CODE_USAGE, "%s", needed[i].why);
     }
-    const ls_setting resume = ls_parsing_setting(parsing, set, "resume");
-    if (ls_option_set_yes(set, "resume") && !parsing->request->results)
+    const ls_setting resume = ls_request_setting(request, set, "resume");
+    if (ls_option_set_yes(set, "resume") && !request->results)
         return ls_setting_refuse(&resume, LS_CODE_USAGE,
                                  "looks for earlier rows in a results file, but --results none is "
                                  "given; use --results FILE");
@@ -125,45 +125,45 @@ static ls_status check_conflicts(const ls_request_parsing *parsing)
 /* ---- The request ---------------------------------------------------------------------------- */
 
 /* Says which keys of the plan's cases the command line replaces: a line for each option. */
-static void tell_replaced(const ls_request_parsing *parsing)
+static void tell_replaced(const ls_request *request)
 {
-    const ls_experiment_replaced *all = parsing->plan->replaced;
-    for (size_t i = 0; i < parsing->plan->replaced_count; i++) {
+    const ls_experiment_replaced *all = request->plan->replaced;
+    for (size_t i = 0; i < request->plan->replaced_count; i++) {
         size_t before = 0, after = 0;
         char more[64] = "";
-        for (size_t k = 0; k < parsing->plan->replaced_count; k++)
+        for (size_t k = 0; k < request->plan->replaced_count; k++)
             if (k != i && strcmp(all[k].option, all[i].option) == 0)
                 (*(k < i ? &before : &after))++;
         if (before > 0)
             continue;
         if (after > 0)
             snprintf(more, sizeof more, " and %zu more values of this plan", after);
-        ls_log_line(&parsing->request->log, LS_LOG_NORMAL,
+        ls_log_line(&request->log, LS_LOG_NORMAL,
                     "plan: %s: --%s of the command line replaces this value%s", all[i].origin,
                     all[i].by, more);
     }
 }
 
-static ls_status build_request(ls_request_parsing *parsing)
+static ls_status build_request(ls_request *request)
 {
     const ls_option *table = ls_option_table();
-    const char *path = ls_option_set_text(parsing->set, "plan", NULL);
+    const char *path = ls_option_set_text(request->given, "plan", NULL);
     if (path)
-        LS_TRY(ls_experiment_read(path, parsing->set, parsing->plan));
+        LS_TRY(ls_experiment_read(path, request->given, request->plan));
     for (size_t i = 0; table[i].name; i++) {
-        const ls_option_given *given = &parsing->set->given[i];
-        ls_setting setting = ls_parsing_setting(parsing, parsing->set, table[i].name);
+        const ls_option_given *given = &request->given->given[i];
+        ls_setting setting = ls_request_setting(request, request->given, table[i].name);
         if (!given->count || table[i].sweeps)
             continue;
         setting.text = given->values[0].text;
-        setting.request = parsing->request;
+        setting.request = request;
         LS_TRY(table[i].set(&setting));
     }
-    tell_replaced(parsing);
-    LS_TRY(check_conflicts(parsing));
-    if (parsing->request->log.level == LS_LOG_QUIET)
-        parsing->request->progress = 0;
-    return ls_cases_build(parsing);
+    tell_replaced(request);
+    LS_TRY(check_conflicts(request));
+    if (request->log.level == LS_LOG_QUIET)
+        request->progress = 0;
+    return ls_cases_build(request);
 }
 
 /* ---- What cases were given several values of --------------------------------------------------
@@ -251,19 +251,16 @@ ls_status ls_command_line(int argc, char **argv, char **out)
     return fclose(stream) == 0 ? LS_OK : ls_fail_memory("options", size);
 }
 
-static ls_status parse(int argc, char **argv, unsigned command, const ls_processes *processes,
-                       ls_request *request)
+static ls_status parse(int argc, char **argv, unsigned command, ls_request *request)
 {
-    ls_request_parsing parsing = {
-        .processes = processes, .request = request, .set = request->given, .plan = request->plan};
     const ls_option *strategy = ls_option_find("strategy", command);
-    LS_TRY(ls_option_set_open(command, parsing.set));
-    LS_TRY(ls_option_set_read(parsing.set, argc, argv, 0));
-    if (request->advise && !ls_option_set_has(parsing.set, "strategy"))
-        LS_TRY(ls_option_set_append(parsing.set, strategy, ls_option_fallback(strategy, command),
+    LS_TRY(ls_option_set_open(command, request->given));
+    LS_TRY(ls_option_set_read(request->given, argc, argv, 0));
+    if (request->advise && !ls_option_set_has(request->given, "strategy"))
+        LS_TRY(ls_option_set_append(request->given, strategy, ls_option_fallback(strategy, command),
                                     NULL));
     LS_TRY(ls_command_line(argc, argv, &request->command));
-    return build_request(&parsing);
+    return build_request(request);
 }
 
 ls_status ls_request_parse(int argc, char **argv, const ls_processes *processes, FILE *err,
@@ -283,7 +280,7 @@ ls_status ls_request_parse(int argc, char **argv, const ls_processes *processes,
         return ls_fail_memory("options", 0);
     ls_status status = default_request(command, processes ? processes : &alone, stream, &request);
     if (!status)
-        status = parse(argc, argv, command, processes, request);
+        status = parse(argc, argv, command, request);
     if (fclose(stream) != 0 && !status)
         status = ls_fail_memory("options", size);
     if (status) {

@@ -24,12 +24,20 @@ enum { CORES_MOST = 64 };
 
 /* ---- JSON ---------------------------------------------------------------------------------- */
 
-/* Name of GPU `number`, or of the logical GPU if they are split. */
-static ls_device_name gpu_at(const ls_machine *machine, int number)
+/* Device `number`: CPU devices come before GPUs, or logical GPUs if those are split. */
+static ls_device_name device_at(const ls_machine *machine, int number)
 {
     const int parts = ls_machine_logical_gpus(machine);
-    return (ls_device_name){
-        .kind = LS_DEVICE_GPU, .index = number / parts, .logical = parts > 1 ? number % parts : -1};
+    const int gpu = number - ls_machine_count(machine, LS_DEVICE_CPU);
+    return gpu < 0 ? (ls_device_name){.kind = LS_DEVICE_CPU, .index = number, .logical = -1}
+                   : (ls_device_name){.kind = LS_DEVICE_GPU,
+                                      .index = gpu / parts,
+                                      .logical = parts > 1 ? gpu % parts : -1};
+}
+
+static int device_count(const ls_machine *machine)
+{
+    return ls_machine_count(machine, LS_DEVICE_CPU) + ls_machine_count(machine, LS_DEVICE_GPU);
 }
 
 static json_t *json_of_machine(const ls_machine_info *info)
@@ -76,12 +84,8 @@ static json_t *json_of_device(const ls_machine *machine, const ls_device_name *n
 static json_t *json_of_devices(const ls_machine *machine)
 {
     json_t *devices = json_array();
-    for (int i = 0; i < ls_machine_count(machine, LS_DEVICE_CPU); i++) {
-        const ls_device_name name = {.kind = LS_DEVICE_CPU, .index = i, .logical = -1};
-        json_array_append_new(devices, json_of_device(machine, &name));
-    }
-    for (int i = 0; i < ls_machine_count(machine, LS_DEVICE_GPU); i++) {
-        const ls_device_name name = gpu_at(machine, i);
+    for (int i = 0; i < device_count(machine); i++) {
+        const ls_device_name name = device_at(machine, i);
         json_array_append_new(devices, json_of_device(machine, &name));
     }
     return devices;
@@ -127,9 +131,9 @@ static json_t *json_of_rank(const ls_machine *machine, int number)
             json_array_append_new(nodes, json_integer(node));
         }
     }
-    for (int i = 0; i < ls_machine_count(machine, LS_DEVICE_GPU); i++)
-        json_array_append_new(gpus,
-                              json_string(ls_machine_gpu(machine, gpu_at(machine, i).index)->pci));
+    for (int i = ls_machine_count(machine, LS_DEVICE_CPU); i < device_count(machine); i++)
+        json_array_append_new(
+            gpus, json_string(ls_machine_gpu(machine, device_at(machine, i).index)->pci));
     return json_pack("{s:i, s:s, s:o, s:o, s:o}", "rank", number, "host",
                      ls_machine_describe(machine)->host, "cores", cores, "numa", nodes, "gpus",
                      gpus);
@@ -142,9 +146,8 @@ static json_t *json_of_text(const ls_machine *machine)
     char list[256];
     const int count = ls_machine_count(machine, LS_DEVICE_CPU);
     json_t *sm = json_array();
-    for (int i = 0; i < count + ls_machine_count(machine, LS_DEVICE_GPU); i++) {
-        const int index = i < count ? -1 : gpu_at(machine, i - count).index;
-        const ls_gpu *gpu = index < 0 ? NULL : ls_machine_gpu(machine, index);
+    for (int i = 0; i < device_count(machine); i++) {
+        const ls_gpu *gpu = i < count ? NULL : ls_machine_gpu(machine, device_at(machine, i).index);
         json_array_append_new(sm,
                               gpu ? json_sprintf("sm_%d%d", gpu->major, gpu->minor) : json_null());
     }

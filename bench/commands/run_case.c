@@ -124,8 +124,7 @@ static ls_status find_exact_cost(ls_workplace *workplace, ls_session *session, u
     uint64_t count = at_once < MOST_STEPS ? at_once : MOST_STEPS;
     count = count < session->job.records ? count : session->job.records;
     fast.reduce = LS_REDUCE_FAST;
-    memset(fast.allreduce, 0, sizeof fast.allreduce);
-    memcpy(fast.allreduce, "auto", sizeof "auto");
+    strncpy(fast.allreduce, "auto", sizeof fast.allreduce);
     LS_TRY(ls_world_turn(comm, LS_OK, &count, NULL));
     ls_status status = ls_plan_open(workplace, &fast, &plan);
     if (!status)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * For repeating a report: its rows, a plan (bench/cli/experiment.h) with each case of them once,
+ * For repeating a report: its rows, a plan (bench/cli/options.h) with each case of them once,
  * and the commands for both. A field of `case` is the option of the same name; a plan has no label,
  * so that rows of another run can have another one; what it cannot express (a launcher's ranks,
  * micro, peers) is listed in comments.

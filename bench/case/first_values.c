@@ -76,11 +76,8 @@ static ls_status open_file(const ls_workplace *workplace, const ls_plan_of_case 
 {
     const char *path = workplace->request->load;
     struct stat is;
-    if (stat(path, &is) == 0 && S_ISDIR(is.st_mode)) {
-        LS_TRY(ls_plan_open_parameters(workplace, plan, path, &d->resumed));
-        d->source = ls_resumed_source(d->resumed, &d->hash);
-        return LS_OK;
-    }
+    if (stat(path, &is) == 0 && S_ISDIR(is.st_mode))
+        return ls_plan_open_parameters(workplace, plan, &d->resumed, &d->source, &d->hash);
     LS_TRY(ls_variables_open(&plan->model->graph->variables, path, &d->file));
     d->source = (ls_state_source){.read = read_file, .from = d->file};
     return LS_OK;

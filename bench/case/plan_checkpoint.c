@@ -323,8 +323,9 @@ bool ls_plan_is_resumed(const ls_workplace *workplace)
 }
 
 ls_status ls_plan_open_parameters(const ls_workplace *workplace, const ls_plan_of_case *plan,
-                                  const char *folder, struct ls_resumed **out)
+                                  struct ls_resumed **out, ls_state_source *source, uint64_t *hash)
 {
+    const char *folder = workplace->request->load;
     const char *const names[LS_ARRAYS] = {"param"};
     struct ls_resumed *r;
     ls_auto char *found = NULL;
@@ -340,17 +341,14 @@ ls_status ls_plan_open_parameters(const ls_workplace *workplace, const ls_plan_o
     status = ls_comm_agree(plan->job.ranks.comm, status);
     if (!status)
         status = open_files(workplace, plan, names, r);
-    if (status)
+    if (status) {
         ls_resumed_close(r);
-    else
-        *out = r;
-    return status;
-}
-
-ls_state_source ls_resumed_source(const struct ls_resumed *r, uint64_t *hash)
-{
+        return status;
+    }
+    *out = r;
+    *source = r->state;
     *hash = r->hash;
-    return r->state;
+    return LS_OK;
 }
 
 void ls_resumed_close(struct ls_resumed *r)

@@ -59,12 +59,10 @@ ls_status ls_plan_resume(ls_workplace *workplace, ls_plan_of_case *plan);
  * workplace owns them. Processes that run the case together call it together. */
 ls_status ls_plan_read_state(ls_workplace *workplace, ls_plan_of_case *plan);
 
-/** Opens and checks a checkpoint's folder for its parameters alone: --load. */
+/** Opens and checks a checkpoint's folder, --load, for its parameters alone: `source` reads from it
+ * as long as `out` is open. `hash` is its manifest's. */
 ls_status ls_plan_open_parameters(const ls_workplace *workplace, const ls_plan_of_case *plan,
-                                  const char *folder, struct ls_resumed **out);
-
-/** What to read from, as long as `resumed` is open, and the hash of its manifest. */
-ls_state_source ls_resumed_source(const struct ls_resumed *resumed, uint64_t *hash);
+                                  struct ls_resumed **out, ls_state_source *source, uint64_t *hash);
 
 /** Takes NULL. */
 void ls_resumed_close(struct ls_resumed *resumed);

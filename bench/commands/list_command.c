@@ -20,17 +20,8 @@ static const struct {
     const char *title;
     const ls_registry *registry;
 } sections[] = {
-    {"strategies", &ls_strategies},
-    {"models", &ls_model_families},
-    {"layers", &ls_layers},
-    {"data", &ls_data_sources},
-    {"allreduce", &ls_allreduces},
-    {"optimizers", &ls_optimizer_rules},
-    {"outer-optimizers", &ls_outer_optimizers},
-    {"lr-schedules", &ls_rate_rules},
-    {"pipeline-schedules", &ls_schedules},
-    {"communicators", &ls_comm_backends},
-    {"kernels", &ls_kernel_tables},
+#define SECTION(title, registry) {title, &registry},
+#include "bench/commands/commands.def"
 };
 enum { SECTIONS = sizeof sections / sizeof *sections };
 

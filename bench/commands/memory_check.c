@@ -331,48 +331,32 @@ void ls_memory_check(const ls_workplace *workplace, ls_memory_case *cases, size_
 
 /* ---- In words ------------------------------------------------------------------------------- */
 
-enum { PARTS = 5 };
-
-typedef struct part {
-    const char *name, *words;
-    size_t bytes;
-} part;
-
-static void parts_of(const ls_memory_sum *sum, const ls_memory_case *one, part out[PARTS])
-{
-    const ls_footprint *f = &one->footprint;
-    const part parts[PARTS] = {{"sessions", "devices in training and checks",
-                                larger(f->gate.sessions, f->training.sessions)},
-                               {"copies", "copies of parameters and gradients",
-                                larger(f->gate.copies, f->training.copies)},
-                               {"values", "initial parameters", sum->values},
-                               {"data", "data set", sum->data},
-                               {"program", "program and libraries", sum->program}};
-    memcpy(out, parts, sizeof parts);
-}
-
 json_t *ls_memory_group(const ls_memory_sum *sum, const ls_memory_case *one)
 {
-    part parts[PARTS];
-    json_t *group = json_object();
-    parts_of(sum, one, parts);
-    for (size_t i = 0; i < PARTS; i++)
-        json_object_set_new(group, parts[i].name, json_integer((json_int_t)parts[i].bytes));
-    json_object_set_new(group, "peak", json_integer((json_int_t)one->peak));
-    json_object_set_new(group, "limit", json_integer((json_int_t)sum->limit));
-    return group;
+    const ls_footprint *f = &one->footprint;
+    return json_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "sessions",
+                     (json_int_t)larger(f->gate.sessions, f->training.sessions), "copies",
+                     (json_int_t)larger(f->gate.copies, f->training.copies), "values",
+                     (json_int_t)sum->values, "data", (json_int_t)sum->data, "program",
+                     (json_int_t)sum->program, "peak", (json_int_t)one->peak, "limit",
+                     (json_int_t)sum->limit);
 }
 
 void ls_memory_words(const ls_memory_sum *sum, const ls_memory_case *one, char *text, size_t size)
 {
-    part parts[PARTS];
+    static const char *const words[] = {"devices of the case and its judges",
+                                        "copies of parameters and gradients", "first values",
+                                        "data set", "program and libraries"};
+    json_auto_t *group = ls_memory_group(sum, one); /* begins with these */
+    void *part = json_object_iter(group);
     char bytes[32];
-    parts_of(sum, one, parts);
     snprintf(text, size, "%s at its peak", ls_format_bytes((double)one->peak, bytes));
-    for (size_t i = 0; i < PARTS; i++)
-        ls_text_add(text, size, "%s%s %s", i ? ", " : " (", parts[i].words,
-                    ls_format_bytes((double)parts[i].bytes, bytes));
-    ls_text_add(text, size, ")");
-    ls_text_add(text, size, "; the limit of this machine or its control group is %s",
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        const json_t *value = json_object_iter_value(part);
+        ls_text_add(text, size, "%s%s %s", i ? ", " : " (", words[i],
+                    ls_format_bytes(json_number_value(value), bytes));
+        part = json_object_iter_next(group, part);
+    }
+    ls_text_add(text, size, "); the limit of this machine or its control group is %s",
                 ls_format_bytes((double)sum->limit, bytes));
 }

@@ -25,23 +25,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define COLLECTIVES "allreduce, broadcast, allgather, reducescatter, sendrecv"
-
 static const ls_micro_op operations[] = {
-    {"gemm", "matrix products of a model and of squares", ls_micro_gemm, .needs_roof = true},
-    {"copy", "copies within a device, between two, from and to the host", ls_micro_copy,
-     .pairs = true},
-    {"launch", "what the device and the host need to have operations run", ls_micro_launch,
-     .needs_roof = false},
-    {"optimizer", "one optimizer pass over flat buffers", ls_micro_optimizer, .needs_roof = true},
-    {"floor", "a model's step as the sum of its parts, each alone", ls_micro_floor,
-     .needs_roof = true},
-    {"layers", "each layer of a model, forward and backward", ls_micro_layers, .needs_roof = true},
-    {"allreduce", "all ranks get the sum of all", ls_micro_collective, .redop = "sum"},
-    {"broadcast", "all ranks get what rank 0 has", ls_micro_collective, .redop = "none"},
-    {"allgather", "all ranks get a block of each", ls_micro_collective, .redop = "none"},
-    {"reducescatter", "each rank gets a block of the sum", ls_micro_collective, .redop = "sum"},
-    {"sendrecv", "each rank sends to the next", ls_micro_collective, .redop = "none"},
+#define OPERATION(name, help, options, function, ...)                                              \
+    {name, help, options, ls_micro_##function, __VA_ARGS__},
+#include "bench/commands/commands.def"
 };
 enum { OPERATIONS = sizeof operations / sizeof *operations };
 #define NCCL_NAMES "all_reduce, all_gather, reduce_scatter"
@@ -195,28 +182,21 @@ static void close_micro(ls_micro *m)
 /* Refuses options of the subcommand that this operation does not use. */
 static ls_status refuse_strangers(const ls_option_set *set, const ls_micro_op *op)
 {
-    static const struct {
-        const char *option, *operations;
-    } applies[] = {
-        {"sizes", "copy, optimizer, " COLLECTIVES},
-        {"model", "gemm, optimizer, floor, layers"},
-        {"data", "floor"},
-        {"batch", "gemm, floor, layers"},
-        {"optimizer", "optimizer, floor"},
-        {"ranks", COLLECTIVES},
-        {"allreduce", "allreduce, allgather, reducescatter"},
-        {"link", COLLECTIVES},
-        {"comm", COLLECTIVES},
-    };
-    for (size_t i = 0; i < sizeof applies / sizeof *applies; i++)
-        if (ls_option_set_has(set, applies[i].option) && !strstr(applies[i].operations, op->name)) {
-            char where[64];
-            snprintf(where, sizeof where, "--%s", applies[i].option);
-            return ls_fail(
-                LS_CODE_USAGE, "option", where,
-                "does not apply to lockstep micro %s, but only to %s; remove this option", op->name,
-                applies[i].operations);
-        }
+    static const char *const names[] = {"sizes", "model",     "data", "batch", "optimizer",
+                                        "ranks", "allreduce", "link", "comm"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char wanted[32], where[32], users[192] = "";
+        snprintf(wanted, sizeof wanted, " %s ", names[i]);
+        snprintf(where, sizeof where, "--%s", names[i]);
+        if (!ls_option_set_has(set, names[i]) || strstr(op->options, wanted))
+            continue;
+        for (const ls_micro_op *other = operations; other < operations + OPERATIONS; other++)
+            if (strstr(other->options, wanted))
+                ls_text_add(users, sizeof users, "%s%s", *users ? ", " : "", other->name);
+        return ls_fail(LS_CODE_USAGE, "option", where,
+                       "does not apply to lockstep micro %s, but only to %s; remove this option",
+                       op->name, users);
+    }
     return LS_OK;
 }
 

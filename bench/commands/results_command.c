@@ -14,33 +14,19 @@
 typedef struct results_verb {
     const char *name;
     const char *operands; /* what follows the name: "A B" */
-    size_t count;         /* their number */
-    bool more;            /* or more of them */
-    const char *options;  /* that apply, besides --results; a blank around each */
     const char *help;
+    size_t count;        /* number of operands */
+    const char *options; /* that apply, besides --results; a blank around each */
     ls_status (*run)(ls_results_task *task);
+    bool more; /* or more operands */
     /* Refuses invalid options before the file is opened; may be NULL. */
     ls_status (*check)(const ls_option_set *set);
 } results_verb;
 
 static const results_verb verbs[] = {
-    {"list", "", 0, false, " where since last sort columns format ", "the rows, oldest first",
-     ls_results_list, NULL},
-    {"show", "ID", 1, false, " columns format all ",
-     "what bounds a row, its figures; ID: its beginning, last, last~N", ls_results_show, NULL},
-    {"label", "ID.. TEXT", 2, true, " ", "gives rows another label; \"\": none", ls_results_label,
-     NULL},
-    {"diff", "A B", 2, false, " format all ",
-     "the keys in which two rows differ, and the ratio of times", ls_results_diff, NULL},
-    {"trend", "KEY", 1, false, " where since last format out ",
-     "the median of a key by commit; change points; --out F.svg draws", ls_results_trend, NULL},
-    {"export", "", 0, false, " to out where since last sort columns ",
-     "the rows as another program takes them (--to)", ls_results_export, ls_results_check_export},
-    {"import", "FILE", 1, false, " ",
-     "rows of JSON lines or of a database; known ids are passed over", ls_results_import, NULL},
-    {"prune", "", 0, false, " where since last yes ",
-     "deletes the rows that match; without --yes says how many", ls_results_prune,
-     ls_results_check_prune},
+#define VERB(name, operands, help, count, options, function, ...)                                  \
+    {name, operands, help, count, options, .run = ls_results_##function, __VA_ARGS__},
+#include "bench/commands/commands.def"
 };
 
 enum { VERB_COUNT = sizeof verbs / sizeof *verbs };

@@ -76,6 +76,7 @@ typedef struct ls_micro_figure {
 typedef struct ls_micro_op {
     const char *name;
     const char *help;
+    const char *options; /**< that apply to some operations only; a blank around each */
     ls_status (*run)(ls_micro *m);
     bool needs_roof;
     bool pairs;        /**< uses one device, or two */

@@ -8,6 +8,7 @@
 #include "bench/cli/options.h"
 #include "bench/commands/command.h"
 #include "bench/output/standard_output.h"
+#include "bench/play/platform.h"
 #include "bench/row/provenance.h"
 #include "bench/row/set_aside.h"
 #include "bench/train/interrupt.h"
@@ -45,6 +46,8 @@ static uint64_t hash_request(const ls_request *request)
 /* Everything before training, or instead of it. */
 static ls_status run_planned(ls_request *request, int *exit_status)
 {
+    if (request->predict && ls_platform_list(request->prediction.platform, ls_output()))
+        return LS_OK;
     if (request->advise)
         return ls_command_advise(request, exit_status);
     if (request->predict)

@@ -6,8 +6,6 @@
 #include "bench/case/graph_file.h"
 #include "common/base/digest.h"
 #include "common/base/numbers.h"
-#include "common/nn/divide/graph_context.h"
-#include "common/nn/divide/graph_split.h"
 #include "common/nn/models.h"
 #include "common/nn/repeat.h"
 #include "impl/strategies.h"
@@ -274,18 +272,6 @@ bool ls_plan_can_hang(const ls_plan_of_case *plan)
     for (size_t i = 0; i < plan->device_count; i++)
         cpus &= plan->devices[i].kind == LS_DEVICE_CPU;
     return cpus && plan->all_devices > 1 && !plan->job.ranks.comm;
-}
-
-ls_status ls_plan_check_slices(const ls_plan_of_case *plan)
-{
-    const ls_job *job = &plan->job;
-    const ls_graph *graph = plan->model->graph;
-    const int splits = ls_job_splits(job);
-    if (job->mesh.rest == LS_POSITION)
-        return ls_context_check(graph, ls_job_places(job));
-    return splits > 1 || ls_job_slices(job)
-               ? ls_graph_split_check(graph, splits, job->exact.on ? "--micro-splits" : "--devices")
-               : LS_OK;
 }
 
 /* ---- Evaluation ------------------------------------------------------------------------------ */

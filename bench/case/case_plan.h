@@ -84,10 +84,6 @@ bool ls_plan_is_pipeline(const ls_plan_of_case *plan);
  *  alone. */
 bool ls_plan_can_hang(const ls_plan_of_case *plan);
 
-/** If layers are split, or positions divided, refuses what they cannot be split into, before
- * anything is opened (case_facts.c). */
-ls_status ls_plan_check_slices(const ls_plan_of_case *plan);
-
 /** The number of device `index` on the platform, if it is played: its name's number, if every name
  * has one below the number of devices; else `index`. */
 int ls_plan_number(const ls_plan_of_case *plan, size_t index);

@@ -30,7 +30,6 @@ static ls_status read_real(ls_yaml_file *file, struct fy_node *node, const char 
                           text ? text : "");
 }
 
-/* One of two words. */
 static ls_status read_word(ls_yaml_file *file, struct fy_node *node, const char *key,
                            const char *const words[2], bool *second)
 {
@@ -42,21 +41,6 @@ static ls_status read_word(ls_yaml_file *file, struct fy_node *node, const char 
         }
     return ls_yaml_refuse(file, "%s: '%.40s' is not valid; use %s or %s", key, text ? text : "",
                           words[0], words[1]);
-}
-
-static ls_status read_switch(ls_yaml_file *file, struct fy_node *node, const char *key, void *out)
-{
-    return read_word(file, node, key, (const char *const[]){"no", "yes"}, out);
-}
-
-static ls_status read_absence(ls_yaml_file *file, struct fy_node *node, const char *key, void *out)
-{
-    return read_word(file, node, key, (const char *const[]){"yes", "no"}, out);
-}
-
-static ls_status read_states(ls_yaml_file *file, struct fy_node *node, const char *key, void *out)
-{
-    return read_word(file, node, key, (const char *const[]){"last", "all"}, out);
 }
 
 static ls_status read_window(ls_yaml_file *file, struct fy_node *node, const char *key, void *out)
@@ -89,29 +73,32 @@ static ls_status read_pad(ls_yaml_file *file, struct fy_node *node, const char *
         key, text ? text : "", key, key, key);
 }
 
+#define AT(field) .offset = offsetof(ls_layer_options, field)
+
 /* Keys of layers; the first that a layer has may stand alone, "dense: 128". */
 static const struct option {
     const char *key;
     const char *layers; /* that have it, between blanks */
     size_t offset;      /* of the field of ls_layer_options */
     ls_status (*read)(ls_yaml_file *file, struct fy_node *node, const char *key, void *out);
+    const char *words[2]; /* or one of these: false, true */
 } options[] = {
-    {"units", " dense conv lstm embedding ", offsetof(ls_layer_options, units), read_whole},
-    {"heads", " attention ", offsetof(ls_layer_options, units), read_whole},
-    {"channels", " shortcut ", offsetof(ls_layer_options, units), read_whole},
-    {"window", " conv max_pool ", offsetof(ls_layer_options, window), read_window},
-    {"stride", " conv max_pool shortcut ", offsetof(ls_layer_options, window.stride), read_whole},
-    {"pad", " conv max_pool ", 0, read_pad},
-    {"bias", " dense conv ", offsetof(ls_layer_options, no_bias), read_absence},
-    {"decay", " dense conv ", offsetof(ls_layer_options, weight_decay), read_real},
-    {"global_max", " conv ", offsetof(ls_layer_options, global_max), read_switch},
-    {"each_position", " dense ", offsetof(ls_layer_options, last_axis), read_switch},
-    {"input_major", " dense ", offsetof(ls_layer_options, input_major), read_switch},
-    {"tokens", " embedding ", offsetof(ls_layer_options, tokens), read_whole},
-    {"deviation", " dense embedding positions ", offsetof(ls_layer_options, deviation), read_real},
-    {"states", " lstm ", offsetof(ls_layer_options, all_states), read_states},
-    {"radius", " lrn ", offsetof(ls_layer_options, radius), read_whole},
-    {"alpha", " lrn ", offsetof(ls_layer_options, alpha), read_real},
+    {"units", " dense conv lstm embedding ", AT(units), read_whole},
+    {"heads", " attention ", AT(units), read_whole},
+    {"channels", " shortcut ", AT(units), read_whole},
+    {"window", " conv max_pool ", AT(window), read_window},
+    {"stride", " conv max_pool shortcut ", AT(window.stride), read_whole},
+    {"pad", " conv max_pool ", .offset = 0, read_pad},
+    {"bias", " dense conv ", AT(no_bias), NULL, {"yes", "no"}},
+    {"decay", " dense conv ", AT(weight_decay), read_real},
+    {"global_max", " conv ", AT(global_max), NULL, {"no", "yes"}},
+    {"each_position", " dense ", AT(last_axis), NULL, {"no", "yes"}},
+    {"input_major", " dense ", AT(input_major), NULL, {"no", "yes"}},
+    {"tokens", " embedding ", AT(tokens), read_whole},
+    {"deviation", " dense embedding positions ", AT(deviation), read_real},
+    {"states", " lstm ", AT(all_states), NULL, {"last", "all"}},
+    {"radius", " lrn ", AT(radius), read_whole},
+    {"alpha", " lrn ", AT(alpha), read_real},
 };
 enum { OPTIONS = sizeof options / sizeof *options, LINKS = 4 };
 
@@ -120,6 +107,14 @@ static bool has(const struct option *option, const ls_layer *layer)
     char wanted[64];
     snprintf(wanted, sizeof wanted, " %s ", layer->name);
     return strstr(option->layers, wanted);
+}
+
+static ls_status read_option(ls_yaml_file *file, struct fy_node *node, const struct option *option,
+                             ls_layer_options *o)
+{
+    void *field = (char *)o + option->offset;
+    return option->read ? option->read(file, node, option->key, field)
+                        : read_word(file, node, option->key, option->words, field);
 }
 
 static ls_status read_links(ls_yaml_file *file, struct fy_node *value, ls_layer_options *o,
@@ -160,7 +155,7 @@ static ls_status read_mapping(ls_yaml_file *file, const ls_layer *layer, struct 
     for (size_t i = 0; i < OPTIONS; i++) {
         struct fy_node *node = ls_yaml_member(file, value, options[i].key);
         if (node)
-            LS_TRY(options[i].read(file, node, options[i].key, (char *)o + options[i].offset));
+            LS_TRY(read_option(file, node, &options[i], o));
     }
     return LS_OK;
 }
@@ -179,7 +174,7 @@ ls_status ls_graph_layer_read(ls_yaml_file *file, const ls_layer *layer, struct 
         return LS_OK;
     for (size_t i = 0; i < OPTIONS; i++)
         if (has(&options[i], layer))
-            return options[i].read(file, value, options[i].key, (char *)o + options[i].offset);
+            return read_option(file, value, &options[i], o);
     links->with = text;
     if (layer->inputs != 2)
         return ls_yaml_refuse(file, "the layer %s takes no options here; write only its name",

@@ -10,6 +10,7 @@
 #include "common/device/machine_gpus.h"
 #include "common/device/placement.h"
 #include "common/device/pulse.h"
+#include "common/nn/divide/graph_context.h"
 #include "common/nn/divide/graph_split.h"
 #include "common/nn/layer.h"
 #include "common/nn/divide/places.h"
@@ -302,6 +303,19 @@ static ls_status divide_model(ls_plan_of_case *plan)
     return ls_places_check(graph, plan->place, places);
 }
 
+/* If layers are split, or positions divided, refuses what they cannot be split into. */
+static ls_status check_slices(const ls_plan_of_case *plan)
+{
+    const ls_job *job = &plan->job;
+    const ls_graph *graph = plan->model->graph;
+    const int splits = ls_job_splits(job);
+    if (job->mesh.rest == LS_POSITION)
+        return ls_context_check(graph, ls_job_places(job));
+    return splits > 1 || ls_job_slices(job)
+               ? ls_graph_split_check(graph, splits, job->exact.on ? "--micro-splits" : "--devices")
+               : LS_OK;
+}
+
 void ls_plan_log(const ls_workplace *workplace, const ls_plan_of_case *plan)
 {
     const ls_placement found = placement_of(workplace), *placement = &found;
@@ -403,7 +417,7 @@ ls_status ls_plan_resolve(ls_workplace *workplace, ls_plan_of_case *plan)
     }
     LS_TRY(divide_model(plan));
     LS_TRY(ls_windows_check(job));
-    LS_TRY(ls_plan_check_slices(plan));
+    LS_TRY(check_slices(plan));
     if (!plan->whole)
         LS_TRY(ls_plan_place_faults(workplace, plan));
     LS_TRY(check_tested(plan));

@@ -127,12 +127,6 @@ ls_status ls_set_text(const ls_setting *setting)
     return LS_OK;
 }
 
-bool ls_option_is_text(const ls_option *option)
-{
-    return option->set == ls_set_text || option->set == ls_set_columns ||
-           option->set == ls_set_format || option->set == ls_set_results;
-}
-
 static ls_status refuse_length(const ls_setting *setting, size_t capacity)
 {
     return ls_setting_refuse(setting, LS_CODE_USAGE,

@@ -26,9 +26,6 @@ ls_status ls_check_models(const ls_setting *setting);
  */
 char *ls_option_of_row(const ls_option *option, const json_t *row, const char *kind);
 
-/** Whether the request's field is a text that it owns. */
-bool ls_option_is_text(const ls_option *option);
-
 /** The field to set: the option's field in the case or the request. */
 void *ls_setting_field(const ls_setting *setting);
 

@@ -62,13 +62,20 @@ static ls_status default_request(unsigned command, const ls_processes *processes
     return LS_OK;
 }
 
+/* Whether the field of the request is a text that it owns. */
+static bool is_text(const ls_option *option)
+{
+    return option->set == ls_set_text || option->set == ls_set_columns ||
+           option->set == ls_set_format || option->set == ls_set_results;
+}
+
 void ls_request_free(ls_request *request)
 {
     const ls_option *table = ls_option_table();
     if (!request)
         return;
     for (size_t i = 0; table[i].name; i++)
-        if (!table[i].sweeps && ls_option_is_text(&table[i]))
+        if (!table[i].sweeps && is_text(&table[i]))
             free(*(char **)((char *)request + table[i].offset));
     if (request->given)
         ls_option_set_close(request->given);

@@ -144,8 +144,6 @@ static ls_status answer(const ls_request *request, asking *a, int *exit_status)
 ls_status ls_command_advise(const ls_request *request, int *exit_status)
 {
     asking a = {0};
-    if (ls_platform_list(request->prediction.platform, ls_output()))
-        return LS_OK;
     ls_interrupt_install();
     ls_status status = answer(request, &a, exit_status);
     free(a.line);

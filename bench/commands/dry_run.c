@@ -171,8 +171,10 @@ static const char *time_text(double seconds, char text[32])
 static void tell(const ls_request *request, const ls_forecast *forecast, int *exit_status)
 {
     size_t refused = 0;
+    double seconds = forecast->data_s;
     for (size_t i = 0; i < forecast->count; i++) {
         const ls_forecast_case *c = &forecast->cases[i];
+        seconds += c->estimate.seconds;
         if (!c->error)
             continue;
         *exit_status = LS_CODE_MISSING;
@@ -190,7 +192,7 @@ static void tell(const ls_request *request, const ls_forecast *forecast, int *ex
         ls_log_line(&request->log, LS_LOG_NORMAL,
                     "dry run: %s%s about %s%s, at most %s of memory at once; nothing was trained",
                     some, refused ? "; the others need" : ";",
-                    time_text(ls_forecast_seconds(forecast), time),
+                    time_text(seconds, time),
                     request->precision > 0 && !request->budget_ns
                         ? " (longer, if --until-precision needs more steps)"
                         : "",

@@ -376,14 +376,6 @@ void ls_forecast_close(ls_forecast *forecast)
     ls_workplace_close(&forecast->workplace);
 }
 
-double ls_forecast_seconds(const ls_forecast *forecast)
-{
-    double sum = forecast->data_s;
-    for (size_t i = 0; i < forecast->count; i++)
-        sum += forecast->cases[i].estimate.seconds;
-    return sum;
-}
-
 /* ---- Budgets -------------------------------------------------------------------------------- */
 
 static bool same_model(const ls_forecast *forecast, size_t a, size_t b)

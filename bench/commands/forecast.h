@@ -68,9 +68,6 @@ typedef struct ls_forecast {
 ls_status ls_forecast_make(const ls_request *request, bool steps, ls_forecast *out);
 void ls_forecast_close(ls_forecast *forecast);
 
-/** Seconds of all cases. */
-double ls_forecast_seconds(const ls_forecast *forecast);
-
 /**
  * Changes the numbers of timed steps so that the whole request takes request.budget_ns minus
  * `spent_s`. Cases of one model get the same number of steps, models the same time; steps that the

@@ -404,8 +404,6 @@ static void close_command(prediction *p)
 ls_status ls_command_predict(ls_request *request, int *exit_status)
 {
     prediction p = {.request = request};
-    if (ls_platform_list(request->prediction.platform, ls_output()))
-        return LS_OK;
     memcpy(&p.base, request->cases, sizeof p.base);
     ls_interrupt_end_at_once("lockstep: predict: interrupted before its first result\n");
     ls_status refused = open_command(&p), lost = LS_OK;

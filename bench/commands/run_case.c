@@ -67,14 +67,6 @@ void ls_run_expect(command_run *run, const case_run *c, double step_s)
     ls_progress_expect(run->workplace.progress, own, title, seconds, step_s > 0);
 }
 
-double ls_run_evaluation_s(const command_run *run, const case_run *c)
-{
-    double seconds[LS_PHASES];
-    const ls_costs costs = ls_estimate_count(&run->workplace, &c->plan, c->gate.step_s);
-    ls_estimate_phases(&run->workplace, &c->plan, &costs, seconds);
-    return seconds[LS_PHASE_EVALUATING];
-}
-
 void ls_run_enter(command_run *run, const case_run *c, ls_phase phase)
 {
     ls_progress_enter(run->workplace.progress, (size_t)(c - run->cases), phase);

@@ -12,7 +12,7 @@
 #include "bench/checkpoint/checkpoint.h"
 #include "bench/cli/options.h"
 #include "bench/commands/command.h"
-#include "bench/commands/memory_check.h"
+#include "bench/commands/forecast.h"
 #include "bench/commands/run_parts.h"
 #include "bench/gate/gate.h"
 #include "bench/output/standard_output.h"
@@ -53,6 +53,15 @@ static void shuffle_order(size_t *order, size_t first, size_t count, int64_t blo
     }
 }
 
+/* About how many seconds the case takes after its last block. */
+static double evaluation_s(const command_run *run, const case_run *c)
+{
+    double seconds[LS_PHASES];
+    const ls_costs costs = ls_estimate_count(&run->workplace, &c->plan, c->gate.step_s);
+    ls_estimate_phases(&run->workplace, &c->plan, &costs, seconds);
+    return seconds[LS_PHASE_EVALUATING];
+}
+
 /* Until when blocks may be added to the cases [first, end): within --max-time, and within their
  * share of the remaining budget, minus the time of their evaluation. */
 static uint64_t turns_until(const command_run *run, size_t first, size_t end)
@@ -64,7 +73,7 @@ static uint64_t turns_until(const command_run *run, size_t first, size_t end)
     const double left_ns = (double)request->deadline_ns - (double)now_ns;
     double share_ns = left_ns * (double)(end - first) / (double)(run->count - first);
     for (size_t i = first; i < end; i++)
-        share_ns -= ls_run_evaluation_s(run, &run->cases[i]) * 1e9;
+        share_ns -= evaluation_s(run, &run->cases[i]) * 1e9;
     const uint64_t until_ns = now_ns + (share_ns > 0 ? (uint64_t)share_ns : 0);
     return until_ns < most_ns ? until_ns : most_ns;
 }

@@ -74,9 +74,6 @@ void ls_run_agree(command_run *run, case_run *c, ls_status status);
  * measured. */
 void ls_run_expect(command_run *run, const case_run *c, double step_s);
 
-/** About how many seconds the case takes after its last block. */
-double ls_run_evaluation_s(const command_run *run, const case_run *c);
-
 /** Tells the progress that the case enters this phase. */
 void ls_run_enter(command_run *run, const case_run *c, ls_phase phase);
 

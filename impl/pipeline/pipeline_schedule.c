@@ -6,43 +6,13 @@
 
 #include <stdlib.h>
 
-/* Huang et al., NeurIPS 2019. */
-const ls_schedule_rule ls_schedule_gpipe = {
-    .name = "gpipe", .help = "all forward passes, then all backward passes", .fills = true};
+#define RULE(name, ...) const ls_schedule_rule ls_schedule_##name = {__VA_ARGS__};
+#include "impl/pipeline/schedules.def"
 
-/* Narayanan et al., PipeDream, SOSP 2019, with a flush at the end of the step. */
-const ls_schedule_rule ls_schedule_1f1b = {
-    .name = "1f1b",
-    .help = "forward and backward passes in turn: few micro-batches in flight",
-    .ahead = 1};
-
-/* A micro-batch passes the V chunks of a stage in turn, so that filling and draining takes 1/V of
- * the time (Narayanan et al., SC 2021). Micro-batches are a multiple of the stages. */
-const ls_schedule_rule ls_schedule_interleaved = {
-    .name = "interleaved",
-    .help = "1f1b with several chunks of the model on each stage: a smaller bubble, more messages",
-    .chunked = true,
-    .ahead = 2};
-
-/* 1f1b's forward and data passes; weight passes wait, and fill the end of the step (Qi et al., ICLR
- * 2024, "zero bubble"), with about as much memory as 1f1b. */
-const ls_schedule_rule ls_schedule_zb_h1 = {
-    .name = "zb-h1",
-    .help = "1f1b, with gradients of variables computed later, where a stage would be idle",
-    .split = true,
-    .ahead = 1};
-
-/* Twice the micro-batches in flight, so that a stage is not idle between its first and its last
- * pass if its passes take equal times (as above). */
-const ls_schedule_rule ls_schedule_zb_h2 = {
-    .name = "zb-h2",
-    .help = "zb-h1 with twice the micro-batches in flight: hardly any bubble, more memory",
-    .split = true,
-    .ahead = 2};
-
-static const ls_schedule_rule *const rules[] = {&ls_schedule_gpipe,       &ls_schedule_1f1b,
-                                                &ls_schedule_interleaved, &ls_schedule_zb_h1,
-                                                &ls_schedule_zb_h2,       NULL};
+#define RULE(name, ...) &ls_schedule_##name,
+static const ls_schedule_rule *const rules[] = {
+#include "impl/pipeline/schedules.def"
+    NULL};
 const ls_registry ls_schedules = {"pipeline schedule", (const void *const *)rules};
 
 const ls_schedule_rule *ls_schedule_rule_of(const ls_declared_values *options)

@@ -38,8 +38,8 @@ typedef struct ls_schedule_rule {
     int ahead;    /**< forward passes ahead of backward ones for each later stage */
 } ls_schedule_rule;
 
-extern const ls_schedule_rule ls_schedule_gpipe, ls_schedule_1f1b, ls_schedule_interleaved,
-    ls_schedule_zb_h1, ls_schedule_zb_h2;
+#define RULE(name, ...) extern const ls_schedule_rule ls_schedule_##name;
+#include "impl/pipeline/schedules.def"
 
 /** Lists the ls_schedule_rule that a case can have, in the order of the option. */
 extern const ls_registry ls_schedules;

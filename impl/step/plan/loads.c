@@ -52,8 +52,12 @@ int ls_loads_half(const ls_graph *whole, int n, bool backward)
 }
 
 /* Over the places of each stage, once for each micro-batch. */
-static ls_status add_activations(const ls_job *job, const ls_graph *whole, ls_loads *loads)
+static ls_status add_activations(const ls_job *job, ls_loads *loads)
 {
+    ls_closing(ls_graph_part_close) ls_graph_part split = {0};
+    LS_TRY(ls_graph_split(job->model->graph, ls_job_splits(job), job->division.sequence, NULL,
+                          &split));
+    const ls_graph *whole = split.graph;
     const ls_mesh mesh = ls_job_mesh(job);
     const int across = mesh.size[LS_SLICE], replicas = mesh.replicas;
     const int pieces = ls_job_pieces(job);
@@ -74,14 +78,6 @@ static ls_status add_activations(const ls_job *job, const ls_graph *whole, ls_lo
         }
     }
     return LS_OK;
-}
-
-static ls_status add_split(const ls_job *job, ls_loads *loads)
-{
-    ls_closing(ls_graph_part_close) ls_graph_part split = {0};
-    LS_TRY(ls_graph_split(job->model->graph, ls_job_splits(job), job->division.sequence, NULL,
-                          &split));
-    return add_activations(job, split.graph, loads);
 }
 
 /* ---- Gradients ------------------------------------------------------------------------------- */
@@ -138,7 +134,7 @@ ls_status ls_loads_open(const ls_strategy *strategy, const ls_job *job, ls_loads
     if (job->exact.on)
         return LS_OK;
     if (ls_job_slices(job))
-        LS_TRY(add_split(job, out));
+        LS_TRY(add_activations(job, out));
     return ls_strategy_reduces(strategy) ? add_gradients(job, out) : LS_OK;
 }
 

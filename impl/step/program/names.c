@@ -285,24 +285,17 @@ static ls_status write_row(const ls_names *n, const ls_step_program *p, size_t t
     return LS_OK;
 }
 
-static const char *measure(const char *text, size_t *width)
+/* Writes a row in columns; without `out`, only makes the columns wide enough. Returns the next. */
+static const char *align(const char *text, size_t *width, FILE *out)
 {
     for (int c = 0; c < COLUMNS; c++) {
         const size_t length = strcspn(text, "\t\n");
-        width[c] = length > width[c] && length <= WIDEST ? length : width[c];
-        text += length + 1;
-    }
-    return text;
-}
-
-static const char *align(const char *text, const size_t *width, FILE *out)
-{
-    for (int c = 0; c < COLUMNS; c++) {
-        const size_t length = strcspn(text, "\t\n");
-        if (c + 1 == COLUMNS)
-            fprintf(out, "%.*s\n", (int)length, text);
-        else
-            fprintf(out, "%-*.*s  ", (int)width[c], (int)length, text);
+        const bool last = c + 1 == COLUMNS;
+        if (out)
+            fprintf(out, "%-*.*s%s", last ? 0 : (int)width[c], (int)length, text,
+                    last ? "\n" : "  ");
+        else if (length > width[c] && length <= WIDEST)
+            width[c] = length;
         text += length + 1;
     }
     return text;
@@ -329,7 +322,7 @@ ls_status ls_step_program_list(const ls_step_program *p, const ls_names *n, FILE
         status = ls_fail_memory("listing", size);
     LS_TRY(status);
     for (const char *line = text; *line;)
-        line = measure(line, width);
+        line = align(line, width, NULL);
     for (const char *line = text; *line;)
         line = align(line, width, out);
     return LS_OK;

@@ -71,7 +71,7 @@ ls_status ls_build_evaluation(ls_resources *r, const int *pieces, ls_step_progra
             if (pieces[d] >= 0 && plan->parts.count)
                 ls_run_node(&s, d, (size_t)pieces[d], n, LS_PASS_FORWARD);
             else if (pieces[d] >= 0)
-                ls_step_predict(&s, d, pieces[d], n);
+                ls_step_predict(&s, d, pieces[d], n, false);
     }
     return program->status;
 }

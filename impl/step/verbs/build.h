@@ -74,12 +74,6 @@ static inline const ls_graph_parts *ls_step_parts(const ls_step *step)
     return &step->plan->parts;
 }
 
-/** Whether a member sends copies on a lane of their own; false for members of other processes. */
-static inline bool ls_step_sends_apart(const ls_step *step, int member)
-{
-    return step->plan->members[member].sends != member;
-}
-
 /** Whether pieces run node by node, each node's gradients final before the next's, and are
  * exchanged one by one. */
 static inline bool ls_step_by_node(const ls_step *step)
@@ -214,8 +208,8 @@ void ls_step_sum_places(ls_step *step, int replica, int piece, int node, ls_act_
  * its backward pass, appends the repeated forward pass, unless the window still has it. */
 void ls_step_fill_window(ls_step *step, int replica, int piece, int node);
 void ls_step_repeat_unit(ls_step *step, int replica, int piece, int node);
-/** Appends a member's pass of evaluation of one of its graph's nodes. */
-void ls_step_predict(ls_step *step, int member, int piece, int node);
+/** Appends a member's pass of evaluation of one of its graph's nodes, or the pass's second half. */
+void ls_step_predict(ls_step *step, int member, int piece, int node, bool rest);
 /** Where parameters are in windows, appends the gathers of what a node's pass on a place is the
  * first to need. */
 void ls_step_gather_for(ls_step *step, int place, int node, ls_pass_kind kind);

@@ -65,6 +65,12 @@ static ls_span border_at(const ls_step *s, const ls_border *b, int replica, int 
     return span;
 }
 
+/* Whether a member sends copies on a lane of their own; false for members of other processes. */
+static bool sends_apart(const ls_step *s, int member)
+{
+    return s->plan->members[member].sends != member;
+}
+
 static bool lands(const ls_step *s, int replica, const ls_border *b)
 {
     const int across = ls_step_parts(s)->across;
@@ -72,7 +78,7 @@ static bool lands(const ls_step *s, int replica, const ls_border *b)
     const ls_planned_member *from = &s->plan->members[sender],
                             *to = &s->plan->members[ls_step_member_at(s->plan, replica, b->to)];
     return s->flow && b->from / across != b->to / across &&
-           (ls_step_sends_apart(s, sender) || from->process != to->process);
+           (sends_apart(s, sender) || from->process != to->process);
 }
 
 /* The size of a landing: of a replica's largest piece, and for most pieces of a micro-batch, over
@@ -134,7 +140,7 @@ static void cross(ls_step *s, int replica, int piece, const ls_border *b, crossi
 static bool fetches(const ls_step *s)
 {
     return s->flow && ls_step_parts(s)->merged && !ls_step_plan_has_ends(s->plan) &&
-           !ls_step_sends_apart(s, ls_step_plan_first_local(s->plan));
+           !sends_apart(s, ls_step_plan_first_local(s->plan));
 }
 
 /* Whether a part fetches another stage's output: from its landing or, if no output is sent, from

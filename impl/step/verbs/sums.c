@@ -13,8 +13,9 @@
  * In bfloat16 and fast mode what is exchanged is stored so, and summed by its owners, who add in
  * float32 and round once (ls_allreduce_stored); only blocks are copied in float32.
  */
-#include "impl/step/verbs/build.h"
+#include "common/comm/comm_parts.h"
 #include "impl/step/plan/loads.h"
+#include "impl/step/verbs/build.h"
 
 /* Leaves of the tree; 0 means fast mode. */
 static int64_t leaves(const ls_step_plan *plan)
@@ -33,51 +34,53 @@ static const ls_allreduce *sum_of(const ls_step_plan *plan)
     return rounds(plan) ? &ls_allreduce_stored : plan->job->exchange.allreduce;
 }
 
-/* What the places do between the halves of a node's pass (loads.h). */
-static int half_at(const ls_step_plan *plan, int n, bool backward)
-{
-    return plan->parts.across > 1 ? ls_loads_half(plan->parts.whole, n, backward) : LS_NO_SUM;
-}
+/* What is summed of a node: VARIABLES of blocks of positions that share them. */
+typedef enum addends { OUTPUTS, GRADIENTS, LOSS, VARIABLES, ADDENDS } addends;
 
-/* Whether blocks of positions share the node's variables; it has the first block. */
-static bool is_shared(const ls_step_plan *plan, int n)
+/* What the places do (ls_half, loads.h), and by which all-reduce; LS_NO_SUM: nothing. */
+static int half_of(const ls_step_plan *plan, int n, addends what, const ls_allreduce **algorithm)
 {
     const ls_node *node = &plan->parts.whole->nodes[n];
-    return plan->parts.across > 1 && node->block == 1 && !node->slice && node->variable_count;
+    const bool first = node->block == 1 && !node->slice && node->variable_count;
+    *algorithm = what == LOSS        ? &ls_allreduce_ring
+                 : what == VARIABLES ? &ls_allreduce_flat
+                                     : sum_of(plan);
+    if (plan->parts.across == 1)
+        return LS_NO_SUM;
+    if (what == LOSS)
+        return node->layer == &ls_layer_split_loss ? LS_ALL_GATHER : LS_NO_SUM;
+    if (what == VARIABLES)
+        return first ? LS_HALVES : LS_NO_SUM;
+    return ls_loads_half(plan->parts.whole, n, what == GRADIENTS);
 }
 
-/* Elements of its variables, which lie together. */
-static size_t count_shared(const ls_graph *graph, int n)
+static bool is_summed(const ls_step_plan *plan, int n, addends what)
 {
-    size_t count = 0;
-    for (int v = 0; v < graph->nodes[n].variable_count; v++)
-        count += graph->variables.items[graph->nodes[n].variables[v]].count;
-    return count;
+    const ls_allreduce *algorithm;
+    return half_of(plan, n, what, &algorithm) != LS_NO_SUM;
 }
 
-static bool is_gathered(const ls_step_plan *plan, int n)
-{
-    return plan->parts.across > 1 && plan->parts.whole->nodes[n].layer == &ls_layer_split_loss;
-}
-
-/* What a loss gathers of so many samples: what each slice gives. */
-static ls_extent gathered(const ls_step_plan *plan, int n, int64_t rows)
+/* The extent of what a node sums, for so many samples. With blocks of positions, each block is
+ * contiguous in this memory, and cuts are between positions. Of a loss: what each slice gives. A
+ * node's variables lie together. */
+static ls_extent extent_of(const ls_step_plan *plan, int n, addends what, int64_t rows)
 {
     const ls_graph *whole = plan->parts.whole;
+    const ls_node *node = &whole->nodes[n];
     const size_t splits = (size_t)whole->slices.splits;
-    const size_t each =
-        (size_t)(rows * ls_shape_positions(&whole->nodes[n].shape)) * LS_SOFTMAX_PART;
-    return (ls_extent){.count = splits * each, .blocks = splits};
-}
-
-/* The extent of a node's samples. With blocks of positions, each block is contiguous in this
- * memory, and cuts are between positions. */
-static ls_extent extent_of(const ls_step_plan *plan, int n, int64_t rows)
-{
-    const ls_shape *shape = &plan->parts.whole->nodes[n].shape;
-    const size_t count = (size_t)(rows * ls_shape_elements(shape));
-    return plan->parts.whole->slices.sequence ? (ls_extent){count, (size_t)shape->size[0], NULL}
-                                              : ls_elements(count);
+    size_t count = (size_t)(rows * ls_shape_elements(&node->shape));
+    if (what == LOSS) {
+        count = splits * (size_t)(rows * ls_shape_positions(&node->shape)) * LS_SOFTMAX_PART;
+        return (ls_extent){.count = count, .blocks = splits};
+    }
+    if (what == VARIABLES) {
+        count = 0;
+        for (int v = 0; v < node->variable_count; v++)
+            count += whole->variables.items[node->variables[v]].count;
+        return ls_elements(count);
+    }
+    return whole->slices.sequence ? (ls_extent){count, (size_t)node->shape.size[0], NULL}
+                                  : ls_elements(count);
 }
 
 /* ---- Opening --------------------------------------------------------------------------------- */
@@ -87,10 +90,9 @@ static ls_extent extent_of(const ls_step_plan *plan, int n, int64_t rows)
 static size_t scratch_of(const ls_step_plan *plan, int n, int64_t rows, const ls_end *end)
 {
     const ls_allreduce *algorithm = sum_of(plan);
-    const int forward = half_at(plan, n, false), backward = half_at(plan, n, true);
-    if (forward == LS_NO_SUM && backward == LS_NO_SUM)
+    if (!is_summed(plan, n, OUTPUTS) && !is_summed(plan, n, GRADIENTS))
         return 0;
-    const ls_extent extent = extent_of(plan, n, rows);
+    const ls_extent extent = extent_of(plan, n, OUTPUTS, rows);
     const size_t more = rounds(plan) ? extent.count + (extent.count + 1) / 2 : 0;
     return (plan->parts.whole->slices.sequence ? extent.count + more : 0) +
            (algorithm->scratch
@@ -117,7 +119,7 @@ size_t ls_sums_scratch(const ls_step_plan *plan, int member, const ls_end *end)
 
 /* What a call sums. */
 typedef struct summed {
-    enum { OUTPUTS, GRADIENTS, LOSS, VARIABLES } what;
+    addends what;
     int piece, node; /* node: of the whole graph */
 } summed;
 
@@ -218,7 +220,6 @@ static ls_status bring(ls_step *s, const ls_call *c, int member, ls_brought *b, 
 {
     const summed *of = c->of;
     const int place = s->plan->members[member].place;
-    const ls_graph *graph = ls_step_replica(s, member)->graph;
     const addend a = addend_at(s, member, of->piece,
                                of->what == VARIABLES
                                    ? find_block(s->plan, of->node, place % s->plan->parts.across)
@@ -226,24 +227,21 @@ static ls_status bring(ls_step *s, const ls_call *c, int member, ls_brought *b, 
     const int64_t rows = ls_net_rows(a.net);
     void *parts[LS_LAYER_TREES];
     b->node = a.node;
+    b->extent = extent_of(s->plan, of->node, of->what, rows);
     if (of->what == LOSS) {
-        b->extent = gathered(s->plan, of->node, rows);
         b->args.data = ls_net_loss_parts(a.net);
     } else if (of->what == VARIABLES) {
-        b->extent = ls_elements(count_shared(graph, a.node));
         b->args.data = ls_net_site(a.net, a.node).variable_gradient[0];
     } else if (c->half == LS_HALVES) {
         const int count = ls_net_node_part_sums(a.net, a.node, parts);
         for (int k = 0; k < count; k++)
             b->sums[k] = parts[k];
-        b->extent = ls_elements((size_t)(rows * ls_shape_elements(&graph->nodes[a.node].shape)));
         b->args.data = b->sums[0];
         b->args.shards = leaves(s->plan);
         b->args.sums = b->args.shards ? b->sums : NULL;
         b->args.sum_count = b->args.shards ? (size_t)count : 0;
     } else { /* in memory of blocks, which comes before the scratch */
         ls_kernels *k = ls_step_replica(s, member)->kernels;
-        b->extent = extent_of(s->plan, of->node, rows);
         b->args.data = b->blocks = cut_scratch(b, b->extent.count);
         if (!rounds(s->plan))
             return copy_blocks(s, c, &a, b, data_of(c, &a), false, ops);
@@ -277,24 +275,16 @@ static void append_rest(ls_step *s, const addend *a, int piece, ls_act_kind pass
     const ls_act_kind rest = pass == LS_ACT_BACKWARD ? LS_ACT_BACKWARD_REST
                              : pass == LS_ACT_AGAIN  ? LS_ACT_AGAIN_REST
                                                      : LS_ACT_FORWARD_REST;
-    const ls_op_list *lists[LS_NET_LISTS];
-    if (s->kind != LS_EVALUATION) {
+    if (s->kind == LS_EVALUATION)
+        ls_step_predict(s, a->member, piece, a->node, true);
+    else
         ls_step_append_acts(s, verb, a->member, piece, 1U << rest, LS_ALL_CHUNKS, a->node);
-        return;
-    }
-    ls_net_node_lists(a->net, a->node, LS_NET_FORWARD_REST, lists);
-    if (!lists[1]->count)
-        return;
-    ls_task *task = ls_task_begin(s->program, verb, a->member, ls_no_range);
-    if (task)
-        task->node = a->node;
-    ls_task_add_ops(s->program, lists[1]);
-    ls_task_finish(s->program);
 }
 
 bool ls_step_is_summed(const ls_step *s, int n, bool backward)
 {
-    return half_at(s->plan, n, backward) != LS_NO_SUM || (!backward && is_gathered(s->plan, n));
+    return is_summed(s->plan, n, backward ? GRADIENTS : OUTPUTS) ||
+           (!backward && is_summed(s->plan, n, LOSS));
 }
 
 /* Appends a sum on all places. */
@@ -304,28 +294,20 @@ static void sum_places(ls_step *s, int channel, const summed *of)
                                         [GRADIENTS] = "sum gradients",
                                         [LOSS] = "gather loss",
                                         [VARIABLES] = "sum variables"};
-    const bool split = of->what == OUTPUTS || of->what == GRADIENTS;
-    const int half = split              ? half_at(s->plan, of->node, of->what == GRADIENTS)
-                     : of->what == LOSS ? LS_ALL_GATHER
-                                        : LS_HALVES;
-    const bool blocks = split && half != LS_HALVES;
-    ls_call call = {.verb = blocks ? NULL : verbs[of->what],
-                    .channel = channel,
-                    .algorithm = sum_of(s->plan),
-                    .half = (ls_half)half,
-                    .bring = bring,
-                    .take = blocks ? take : NULL,
-                    .of = of};
-    if (!split)
-        ls_step_fail(s, ls_allreduce_find(of->what == LOSS ? "ring" : "flat", &call.algorithm));
+    ls_call call = {.channel = channel, .bring = bring, .of = of};
+    call.half = (ls_half)half_of(s->plan, of->node, of->what, &call.algorithm);
+    const bool blocks = of->what != LOSS && call.half != LS_HALVES;
+    call.verb = blocks ? NULL : verbs[of->what];
+    call.take = blocks ? take : NULL;
     ls_step_call(s, &call);
 }
 
 void ls_step_sum_places(ls_step *s, int replica, int piece, int n, ls_act_kind pass)
 {
     const ls_step_plan *plan = s->plan;
-    const bool backward = pass == LS_ACT_BACKWARD, shared = backward && is_shared(plan, n);
-    const bool loss = is_gathered(plan, n), sums = ls_step_is_summed(s, n, backward);
+    const bool backward = pass == LS_ACT_BACKWARD,
+               shared = backward && is_summed(plan, n, VARIABLES);
+    const bool loss = is_summed(plan, n, LOSS), sums = ls_step_is_summed(s, n, backward);
     const int t = plan->parts.across;
     /* a fork's pass is in halves, with a sum or without */
     const bool halves =
@@ -352,45 +334,21 @@ void ls_step_sum_places(ls_step *s, int replica, int piece, int n, ls_act_kind p
 
 /* ---- Traffic --------------------------------------------------------------------------------- */
 
-/* The traffic of an algorithm that does not depend on the job's. */
-static ls_traffic fixed_traffic(const char *name, ls_half half, int ranks, ls_extent extent)
-{
-    const ls_allreduce *a;
-    ls_status status = ls_allreduce_find(name, &a);
-    if (!status)
-        return half == LS_HALVES ? a->formula(ranks, extent, 0, NULL)
-                                 : a->half_formula(half, ranks, extent, 0);
-    ls_status_free(status);
-    return (ls_traffic){0};
-}
-
-/* One sum of a node. */
-static ls_traffic half_traffic(const ls_step_plan *plan, int half, ls_extent extent)
-{
-    const ls_allreduce *a = sum_of(plan);
-    const int t = plan->parts.across;
-    return half == LS_HALVES ? a->formula(t, extent, leaves(plan), NULL)
-                             : a->half_formula((ls_half)half, t, extent, 0);
-}
-
-/* What a node's sum, or its gather, of so many samples moves; `again`: in a repeated pass, too. */
+/* What a node's sums of so many samples move; `again`: outputs' in a repeated pass, too. */
 static ls_traffic traffic_of(const ls_step_plan *plan, int n, int64_t rows, bool again)
 {
     const int t = plan->parts.across;
     ls_traffic sum = {0};
-    for (int backward = 0; backward < 2; backward++) {
-        const int half = half_at(plan, n, backward);
+    for (addends what = 0; what < ADDENDS; what++) {
+        const ls_allreduce *a;
+        const int half = half_of(plan, n, what, &a);
+        const ls_extent extent = extent_of(plan, n, what, rows);
         if (half != LS_NO_SUM)
-            ls_traffic_add(&sum, half_traffic(plan, half, extent_of(plan, n, rows)),
-                           !backward && again ? 2 : 1);
+            ls_traffic_add(&sum,
+                           half == LS_HALVES ? a->formula(t, extent, leaves(plan), NULL)
+                                             : a->half_formula((ls_half)half, t, extent, 0),
+                           what == OUTPUTS && again ? 2 : 1);
     }
-    if (is_shared(plan, n))
-        ls_traffic_add(
-            &sum,
-            fixed_traffic("flat", LS_HALVES, t, ls_elements(count_shared(plan->parts.whole, n))),
-            1);
-    if (is_gathered(plan, n))
-        ls_traffic_add(&sum, fixed_traffic("ring", LS_ALL_GATHER, t, gathered(plan, n, rows)), 1);
     return sum;
 }
 

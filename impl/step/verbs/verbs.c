@@ -37,12 +37,7 @@ bool ls_next_exchange(ls_step *s, int i)
 
 bool ls_step_last_exchange(const ls_step *s)
 {
-    const ls_job *job = ls_step_job(s);
-    int e = s->exchange + 1;
-    while (e < ls_slice_exchanges(job) &&
-           !ls_slice_has_exchange(job, s->batch, s->plan->mesh.replicas, e))
-        e++;
-    return e == ls_slice_exchanges(job);
+    return ls_step_exchange(s, s->exchanged + 1) == ls_slice_exchanges(ls_step_job(s));
 }
 
 /* ---- Passes ---------------------------------------------------------------------------------- */

@@ -7,14 +7,17 @@
 #include "common/comm/comm_wire.h"
 #include "impl/step/verbs/build.h"
 
-/* Where the parameters of the replica's peer number i of `count` arrive. */
-static ls_span inbox(ls_step *s, int replica, int i, int count)
+/* Where the parameters of the replica's peer number i arrive. */
+static ls_span inbox(ls_step *s, int replica, int i)
 {
     ls_span span = ls_parameters(s, replica, ls_all(s));
     ls_member *m = ls_step_member(s, replica);
+    int peers[LS_JOB_REPLICAS];
     if (m->replica && !m->inboxes && !s->program->status)
-        ls_step_fail(s, ls_replica_take(m->replica, "inboxes", LS_MEMORY_COMMUNICATION,
-                                        (size_t)count * span.bytes, &m->inboxes));
+        ls_step_fail(
+            s, ls_replica_take(m->replica, "inboxes", LS_MEMORY_COMMUNICATION,
+                               (size_t)ls_step_plan_peers(s->plan, replica, peers) * span.bytes,
+                               &m->inboxes));
     span.memory = m->inboxes ? (char *)m->inboxes + (size_t)i * span.bytes : NULL;
     return span;
 }
@@ -100,9 +103,9 @@ static void average_one(ls_step *s, int replica, const int *peers, int count)
     while (before < count && peers[before] < replica)
         before++;
     for (int i = 1; i < before && !s->program->status; i++)
-        ls_step_add(s, "add", inbox(s, replica, 0, count), inbox(s, replica, i, count));
+        ls_step_add(s, "add", inbox(s, replica, 0), inbox(s, replica, i));
     for (int i = before ? before - 1 : 0; i < count && !s->program->status; i++)
-        ls_step_add(s, "add", own, inbox(s, replica, i < before ? 0 : i, count));
+        ls_step_add(s, "add", own, inbox(s, replica, i < before ? 0 : i));
     if (count && !s->program->status)
         append_quotient(s, replica, ls_all(s), count + 1);
 }
@@ -115,8 +118,7 @@ void ls_average(ls_step *s)
         int peers[LS_JOB_REPLICAS];
         for (int r = 0; r < ls_replicas(s); r++)
             for (int i = 0, count = ls_step_plan_peers(s->plan, r, peers); i < count; i++)
-                ls_message(s, inbox(s, r, i, count), ls_parameters(s, peers[i], ls_all(s)),
-                           LS_REPLACE);
+                ls_message(s, inbox(s, r, i), ls_parameters(s, peers[i], ls_all(s)), LS_REPLACE);
         for (int r = 0; r < ls_replicas(s); r++)
             if (ls_step_replica(s, r))
                 average_one(s, r, peers, ls_step_plan_peers(s->plan, r, peers));

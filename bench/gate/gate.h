@@ -13,8 +13,7 @@
 typedef struct ls_gate {
     const char *grade; /**< "exact", "bounded" or "none" */
     bool compared;     /**< false if `oracle` has the reason */
-    bool checked;      /**< not compared; of `steps` steps what else must hold (gate_arrival.c,
-                            gate_alone.c) */
+    bool checked;      /**< not compared; of `steps` steps what else must hold */
     bool replayed;     /**< checked by a replay of the strategy's own definition */
     bool pass;
     bool interrupted; /**< before all steps were compared */
@@ -178,7 +177,7 @@ ls_status ls_gate_judge_exchange(ls_comparison *c, uint64_t step, ls_gate *gate)
 /** What is compared after the first `steps` steps. */
 ls_status ls_gate_compare_replicas(ls_comparison *c, uint64_t steps, ls_gate *gate);
 
-/** As ls_gate_run, for servers in order of arrival (gate_arrival.c): checks for `steps` steps from
+/** As ls_gate_run, for servers in order of arrival: checks for `steps` steps from
  * the initial values what must hold for any order. All ranks call it. */
 ls_status ls_gate_arrival(ls_workplace *workplace, const ls_plan_of_case *plan, uint64_t steps,
                           ls_gate *gate);

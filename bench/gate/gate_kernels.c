@@ -13,7 +13,6 @@
 #include "bench/gate/gate.h"
 
 #include "bench/case/case_plan.h"
-#include "bench/train/time_steps.h"
 #include "bench/train/world.h"
 #include "common/base/grow.h"
 #include "common/comm/sum_order.h"

@@ -46,7 +46,7 @@ static ls_status open_slices(oracle *me, int batch_kind)
     for (int i = me->count; i-- > 0;) {
         const int last = (slices - 1) * each + i % each, d = i / (me->count / me->replicas);
         const ls_slice_options options = {
-            .replica = me->places ? ls_oracle_place(me->places, i % each) : me->replica,
+            .replica = me->places ? me->places->replicas[i % each] : me->replica,
             .batch = batch,
             .number = i / each,
             .count = slices,
@@ -121,7 +121,7 @@ static ls_status open_parts(oracle *me)
                              .loss.sums = 1};
     if (me->judged_job->mesh.rest == LS_POSITION) {
         LS_TRY(ls_oracle_places_open(ls_job_places(me->judged_job), job, &me->places));
-        me->replica = ls_oracle_place(me->places, 0);
+        me->replica = me->places->replicas[0];
     } else {
         LS_TRY(ls_replica_open(&like, &me->replica));
     }
@@ -194,8 +194,8 @@ ls_status ls_oracle_slice(oracle *me, int batch_kind, int d)
         if (me->computed != first)
             LS_TRY(ls_oracle_places_run(me->places, &me->slices[batch_kind][first]));
         me->computed = first;
-        gradients = ls_oracle_place(me->places, d % each)->gradients;
-        its_loss = ls_oracle_place(me->places, d % each)->loss.parts;
+        gradients = me->places->replicas[d % each]->gradients;
+        its_loss = me->places->replicas[d % each]->loss.parts;
     } else {
         LS_TRY(ls_slice_enqueue(me->slices[batch_kind][d]));
     }
@@ -352,11 +352,11 @@ static ls_status state(ls_run *run, ls_values array, ls_range block, float *out)
                       : ls_replica_gather(me->replica, array, block, out);
 }
 
-/* The net that replica d evaluates with. */
-static ls_net *test_net(const oracle *me, int d)
+/* The net with which place j of replica d evaluates. */
+static ls_net *test_net(const oracle *me, int d, int j)
 {
     ls_slice *const *slices = me->slices[LS_FULL];
-    const int part = d * (me->count / me->replicas);
+    const int part = d * (me->count / me->replicas) + j;
     return me->base.job->exchange.sync_statistics ? ls_slice_piece_net(slices[0], part)
                                                   : ls_slice_piece_net(slices[part], 0);
 }
@@ -366,26 +366,31 @@ static ls_net *test_net(const oracle *me, int d)
 static ls_status evaluate(ls_run *run, const ls_evaluating *how, ls_evaluation *out)
 {
     oracle *me = (oracle *)run;
-    const int replicas = me->replicas;
+    const int replicas = me->replicas, each = places_of(me);
     const uint64_t samples = ls_test_samples(me->base.job, how);
-    const uint64_t rows = (uint64_t)ls_net_rows(test_net(me, 0));
+    const uint64_t rows = (uint64_t)ls_net_rows(test_net(me, 0, 0));
+    ls_auto ls_tested *parts = NULL;
+    LS_TRY(ls_allocate("oracle", &parts, (size_t)each, sizeof *parts));
     if (me->states)
         LS_TRY(ls_oracle_take(me, 0));
     *out = (ls_evaluation){.accuracy = -1};
     for (int d = 0; d < replicas && !out->stopped; d++) {
         ls_evaluation part;
-        ls_tester tester = {.parts = &(ls_tested){me->replica, test_net(me, d), true, NULL, 0},
-                            .count = 1};
+        ls_tester tester = {.parts = parts, .count = each};
         const ls_test_pass pass = {.testers = &tester,
                                    .count = 1,
                                    .lent = &me->replica,
                                    .lent_count = 1,
-                                   .rounds = ls_test_rounds(samples, rows, replicas)};
+                                   .rounds = ls_test_rounds(samples, rows, replicas),
+                                   .predict = me->places ? ls_oracle_places_predict : NULL,
+                                   .context = me->places};
+        for (int j = 0; j < each; j++)
+            parts[j] = (ls_tested){me->places ? me->places->replicas[j] : me->replica,
+                                   test_net(me, d, j), true, NULL, 0};
+        if (me->places)
+            me->places->evaluated = &me->slices[LS_FULL][d * (me->count / replicas)];
         ls_test_share(samples, rows, d, replicas, &tester);
-        LS_TRY(me->places ? ls_oracle_places_evaluate(
-                                me->places, &me->slices[LS_FULL][d * (me->count / replicas)], &pass,
-                                how, &part)
-                          : ls_test_pass_run(&pass, me->base.job, how, &part));
+        LS_TRY(ls_test_pass_run(&pass, me->base.job, how, &part));
         ls_evaluation_add(&part, out);
     }
     return LS_OK;

@@ -9,7 +9,13 @@
 #include "impl/replica/replicas.h"
 #include "impl/test_pass.h"
 
-typedef struct ls_oracle_places ls_oracle_places;
+/** A replica's places (oracle_places.c). */
+typedef struct ls_oracle_places {
+    ls_graph *all; /* of all places together */
+    ls_graph_parts parts;
+    ls_replica **replicas;      /* [parts.count] */
+    ls_slice *const *evaluated; /* [parts.count] of the test pass */
+} ls_oracle_places;
 
 typedef struct ls_oracle {
     ls_run base;
@@ -76,13 +82,8 @@ ls_status ls_oracle_give_back(ls_oracle *me, int d);
 ls_status ls_oracle_places_open(int places, const ls_job *job, ls_oracle_places **out);
 void ls_oracle_places_close(ls_oracle_places *me); /**< takes NULL; after their slices */
 
-/** The replica of place j. */
-ls_replica *ls_oracle_place(const ls_oracle_places *me, int j);
-
 /** Computes the gradients and losses of slices [places], of one piece each or empty. */
 ls_status ls_oracle_places_run(ls_oracle_places *me, ls_slice *const *slices);
 
-/** Runs a test pass of one tester, by the nets of the slices [places]. */
-ls_status ls_oracle_places_evaluate(ls_oracle_places *me, ls_slice *const *slices,
-                                    const ls_test_pass *pass, const ls_evaluating *how,
-                                    ls_evaluation *out);
+/** Runs a test batch through the nets of `evaluated`: ls_test_pass.predict of the places. */
+ls_status ls_oracle_places_predict(void *context, const ls_evaluating *how);

@@ -7,13 +7,6 @@
 
 #include <stdlib.h>
 
-struct ls_oracle_places {
-    ls_graph *all; /* of all places together */
-    ls_graph_parts parts;
-    ls_replica **replicas; /* [parts.count] */
-    ls_slice *const *evaluated;
-};
-
 static ls_status open_replicas(ls_oracle_places *me, const ls_job *job)
 {
     LS_TRY(ls_allocate("oracle", &me->replicas, (size_t)me->parts.count, sizeof *me->replicas));
@@ -55,11 +48,6 @@ void ls_oracle_places_close(ls_oracle_places *me)
     ls_graph_parts_close(&me->parts);
     ls_graph_close(me->all);
     free(me);
-}
-
-ls_replica *ls_oracle_place(const ls_oracle_places *me, int j)
-{
-    return me->replicas[j];
 }
 
 /* ---- Passes ---------------------------------------------------------------------------------- */
@@ -128,10 +116,8 @@ ls_status ls_oracle_places_run(ls_oracle_places *me, ls_slice *const *slices)
     return LS_OK;
 }
 
-/* ---- Evaluation ------------------------------------------------------------------------------ */
-
 /* The places gather, and count, on separate queues. */
-static ls_status predict(void *context, const ls_evaluating *how)
+ls_status ls_oracle_places_predict(void *context, const ls_evaluating *how)
 {
     const ls_oracle_places *me = context;
     (void)how;
@@ -141,22 +127,4 @@ static ls_status predict(void *context, const ls_evaluating *how)
         if (me->all->nodes[n].layer->role == LS_LAYER_COMPUTE)
             LS_TRY(run_node(me, me->evaluated, n, LS_NET_PREDICT));
     return ls_queue_sync(queue_of(me));
-}
-
-ls_status ls_oracle_places_evaluate(ls_oracle_places *me, ls_slice *const *slices,
-                                    const ls_test_pass *pass, const ls_evaluating *how,
-                                    ls_evaluation *out)
-{
-    ls_test_pass by_places = *pass;
-    LS_TRY(ls_allocate("oracle", &pass->testers->parts, (size_t)me->parts.count,
-                       sizeof *pass->testers->parts));
-    for (int j = 0; j < me->parts.count; j++)
-        pass->testers->parts[j] = (ls_tested){me->replicas[j], net_of(slices, j), true, NULL, 0};
-    pass->testers->count = me->parts.count;
-    me->evaluated = slices;
-    by_places.predict = predict;
-    by_places.context = me;
-    const ls_status status = ls_test_pass_run(&by_places, me->replicas[0]->job, how, out);
-    free(pass->testers->parts);
-    return status;
 }

@@ -25,16 +25,6 @@ void ls_step_times_close(ls_step_times *times)
 /* So few replays that any queue has room for them: the host's time then includes no waiting. */
 enum { TIMED_PUTS = 64 };
 
-/* Tells other processes and the watch which steps come next. */
-static void announce(ls_session *session, uint64_t count)
-{
-    ls_processes_step(session->job.ranks.processes, session->step, count,
-                      (!ls_job_tail(&session->job) || count == 1) && !session->job.ps.backups);
-    session->latest_first = session->step;
-    session->latest_count = count;
-    ls_watch_begin(session->watch, session->step);
-}
-
 /* *host_ns: the host's time to enqueue a step, of the first ones. */
 static ls_status enqueue(ls_session *session, uint64_t count, double *host_ns)
 {
@@ -68,7 +58,11 @@ ls_status ls_time_steps(ls_session *session, uint64_t count, bool profiled, ls_s
     double host_ns = 0;
     if (out && out->memory)
         out->before = ls_memory_in_use_by(session);
-    announce(session, count);
+    ls_processes_step(session->job.ranks.processes, first, count,
+                      (!ls_job_tail(&session->job) || count == 1) && !session->job.ps.backups);
+    session->latest_first = first;
+    session->latest_count = count;
+    ls_watch_begin(session->watch, first);
     ls_status status = run->functions->mark(run); /* the device reads its clock */
     if (!status)                                  /* and again in each step's last task */
         status = enqueue(session, count, &host_ns);

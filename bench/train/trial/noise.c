@@ -82,14 +82,9 @@ bool ls_noise_take_schedstat(const char *text, double *ran_s, double *waited_s)
 /* The first number of a file; NaN if there is none. */
 static double read_number(const char *path)
 {
+    ls_auto char *text = ls_limits_read(path);
     double value;
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return NAN;
-    if (fscanf(file, "%lf", &value) != 1)
-        value = NAN;
-    fclose(file);
-    return value;
+    return text && sscanf(text, "%lf", &value) == 1 ? value : NAN;
 }
 
 /* ---- Readings ------------------------------------------------------------------------------- */
@@ -98,17 +93,12 @@ static double read_number(const char *path)
  */
 static bool read_thread(pid_t thread, ls_noise_counters *now, const ls_noise *noise)
 {
-    char path[64], text[128] = "";
+    char path[64];
     double ran_s, waited_s;
     ls_noise_mask mask;
     snprintf(path, sizeof path, "/proc/self/task/%d/schedstat", (int)thread);
-    FILE *file = fopen(path, "re");
-    const bool there = file != NULL;
-    if (there && !fgets(text, sizeof text, file))
-        *text = 0;
-    if (there)
-        fclose(file);
-    if (!ls_noise_take_schedstat(text, &ran_s, &waited_s))
+    ls_auto char *text = ls_limits_read(path);
+    if (!text || !ls_noise_take_schedstat(text, &ran_s, &waited_s))
         return false;
     read_mask(thread, &mask);
     for (size_t d = 0; d < noise->count; d++) {

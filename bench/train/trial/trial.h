@@ -3,8 +3,8 @@
  * Trial: a session of a case that is trained in blocks of steps, many by one call.
  *
  * Each part of its state is a value that one file writes, and others read: what is timed
- * (timed.h), learned (learned.c), checked (checked.h), reported (reported.c), saved (saved.c) and
- * profiled (profile.h). The time of steps is taken in time_steps.c.
+ * (timed.h), checked (checked.h) and profiled (profile.h), and what is learned, reported and saved
+ * (trial_values.c). The time of steps is taken in time_steps.c.
  */
 #pragma once
 

@@ -13,7 +13,7 @@
 #include "bench/output/row_keys.h"
 #include "bench/progress/progress.h"
 #include "bench/row/row.h"
-#include "bench/train/waterfall.h"
+#include "bench/train/session.h"
 
 #include <jansson.h>
 

@@ -133,9 +133,9 @@ static ls_status sync_all(const ls_collective *c)
     return status;
 }
 
-ls_status ls_collective_time(const ls_collective *c, const ls_bench *bench, uint64_t times,
-                             uint64_t *ns)
+ls_status ls_collective_time(const ls_collective *c, uint64_t times, uint64_t *ns)
 {
+    const ls_bench *bench = c->bench;
     uint64_t stamps[2];
     for (int r = 1; r < c->local; r++)
         if (c->members[r].program)

@@ -82,36 +82,19 @@ static ls_traffic formula(const ls_collective *c)
 /* ---- Timing and checking -------------------------------------------------------------------- */
 
 /* Times calls on all processes; each gets rank 0's time. */
-static ls_status time_calls(ls_micro *m, ls_collective *c, uint64_t times, double *ns)
+static ls_status time_calls(void *context, uint64_t times, double *ns)
 {
+    ls_collective *c = context;
     uint64_t taken = 0;
-    ls_status status = ls_collective_time(c, &m->bench, times, &taken);
+    ls_status status = ls_collective_time(c, times, &taken);
     LS_TRY(ls_world_turn(c->comm, status, &taken, NULL));
     *ns = (double)taken;
     c->calls += times;
     return LS_OK;
 }
 
-static ls_status sample(ls_micro *m, ls_collective *c, ls_statistics *out)
-{
-    uint64_t times = 1;
-    double ns = 0, samples[LS_MICRO_ROUNDS];
-    for (;;) { /* also warms up: doubles until a sample is long enough */
-        LS_TRY(time_calls(m, c, times, &ns));
-        if (ns >= (c->comm ? shortest_apart_ns : shortest_ns) || times > UINT64_MAX / 4)
-            break;
-        times *= 2;
-    }
-    for (int i = 0; i < LS_MICRO_ROUNDS; i++) {
-        LS_TRY(time_calls(m, c, times, &ns));
-        samples[i] = ns / (double)times;
-    }
-    ls_statistics_compute(samples, LS_MICRO_ROUNDS, out);
-    return LS_OK;
-}
-
 /* Checks every element of every rank after one more call with fresh inputs. `host` is [count]. */
-static ls_status check_call(ls_micro *m, ls_collective *c, float *host, uint64_t *wrong)
+static ls_status check_call(ls_collective *c, float *host, uint64_t *wrong)
 {
     double ns;
     size_t bytes = c->count * sizeof(float);
@@ -124,7 +107,7 @@ static ls_status check_call(ls_micro *m, ls_collective *c, float *host, uint64_t
         if (!c->out_of_place)
             LS_TRY(ls_queue_write(me->queue, me->data, host, bytes));
     }
-    LS_TRY(time_calls(m, c, 1, &ns));
+    LS_TRY(time_calls(c, 1, &ns));
     for (int r = 0; r < c->local; r++) {
         LS_TRY(ls_queue_read(c->members[r].queue, host, c->members[r].data, bytes));
         for (size_t i = 0; i < c->count; i++) {
@@ -201,9 +184,10 @@ static ls_status measure(ls_micro *m, ls_collective *c)
                               .bus_factor = bus_factor(c)};
     ls_auto float *host = NULL;
     LS_TRY(ls_allocate(c->name, &host, c->count, sizeof *host));
-    ls_status status = sample(m, c, &figure.ns);
+    ls_status status = ls_bench_sample(time_calls, c, c->comm ? shortest_apart_ns : shortest_ns, 1,
+                                       LS_MICRO_ROUNDS, &figure.ns);
     if (!status)
-        status = check_call(m, c, host, &all.wrong);
+        status = check_call(c, host, &all.wrong);
     LS_TRY(ls_world_agree(c->comm, status));
     LS_TRY(add_up(c, &all));
     figure.wrong = all.wrong;
@@ -289,6 +273,7 @@ static ls_comm outline_of(const ls_micro *m, const ls_collective *c)
 static ls_status open_members(ls_micro *m, ls_collective *c)
 {
     const ls_memory_policy policy = {.kind = LS_MEMORY_GROWTH};
+    c->bench = &m->bench;
     c->comm = m->processes->comm;
     c->local = m->ranks;
     c->first = m->processes->rank * c->local;

@@ -20,6 +20,7 @@ typedef struct ls_micro_member {
 /** A collective of one size. */
 typedef struct ls_collective {
     const char *name, *redop;
+    const ls_bench *bench;         /**< of this process's first rank */
     const ls_allreduce *algorithm; /**< of all-reduces and their halves; else NULL */
     ls_half half;                  /**< of that: all-gather, reduce-scatter or the whole */
     bool out_of_place;
@@ -42,5 +43,4 @@ ls_status ls_collective_capture(ls_collective *c);
 void ls_collective_clear(ls_collective *c);
 
 /** Replays the call `times` times; *ns is the time by the clock of this process's first rank. */
-ls_status ls_collective_time(const ls_collective *c, const ls_bench *bench, uint64_t times,
-                             uint64_t *ns);
+ls_status ls_collective_time(const ls_collective *c, uint64_t times, uint64_t *ns);

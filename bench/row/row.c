@@ -5,7 +5,6 @@
 #include "bench/row/provenance.h"
 #include "bench/rows/put.h"
 #include "bench/train/session.h"
-#include "bench/train/waterfall.h"
 #include "common/device/machine_gpus.h"
 #include "impl/pipeline/pipeline_times.h"
 #include "impl/replica/replicas.h"

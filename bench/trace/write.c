@@ -6,7 +6,6 @@
 #include "bench/trace/whole.h"
 
 #include "bench/rows/row.h"
-#include "bench/train/waterfall.h"
 #include "common/base/numbers.h"
 #include "common/base/whole_file.h"
 

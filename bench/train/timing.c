@@ -43,12 +43,12 @@ void ls_bench_close(ls_bench *bench)
     *bench = (ls_bench){0};
 }
 
-/* Nanoseconds that `times` replays take. */
-static ls_status time_replays(ls_bench *bench, ls_program *program, uint64_t times, double *ns)
+static ls_status time_replays(void *context, uint64_t times, double *ns)
 {
+    const ls_bench *bench = context;
     uint64_t stamps[2];
     LS_TRY(ls_queue_enqueue(bench->queue, bench->stamp[0]));
-    LS_TRY(ls_program_launch(program, times));
+    LS_TRY(ls_program_launch(bench->program, times));
     LS_TRY(ls_queue_enqueue(bench->queue, bench->stamp[1]));
     LS_TRY(ls_queue_sync(bench->queue));
     LS_TRY(ls_queue_read(bench->queue, stamps, bench->stamps, sizeof stamps));
@@ -56,54 +56,52 @@ static ls_status time_replays(ls_bench *bench, ls_program *program, uint64_t tim
     return LS_OK;
 }
 
-static ls_status sample(ls_bench *bench, ls_program *program, int rounds, ls_statistics *out)
+ls_status ls_bench_sample(ls_status (*time)(void *context, uint64_t replays, double *ns),
+                          void *context, double shortest, int each, int rounds, ls_statistics *out)
 {
-    const double shortest = on_gpu(bench) ? shortest_on_gpu_ns : shortest_ns;
     uint64_t times = 1;
     double ns = 0, samples[MOST_ROUNDS];
     for (;;) { /* also warms up: doubles until a sample is long enough */
-        LS_TRY(time_replays(bench, program, times, &ns));
+        LS_TRY(time(context, times, &ns));
         if (ns >= shortest || times > UINT64_MAX / 4)
             break;
         times *= 2;
     }
     int n = rounds < MOST_ROUNDS ? rounds : MOST_ROUNDS;
     for (int i = 0; i < n; i++) {
-        LS_TRY(time_replays(bench, program, times, &ns));
-        samples[i] = ns / (double)times / bench->copies;
+        LS_TRY(time(context, times, &ns));
+        samples[i] = ns / (double)times / each;
     }
     ls_statistics_compute(samples, (size_t)n, out);
     return LS_OK;
 }
 
-static ls_status capture(ls_bench *bench, ls_op *const *ops, size_t count, ls_program **out)
+static ls_status capture(ls_bench *bench, ls_op *const *ops, size_t count)
 {
-    ls_program *program = NULL;
-    LS_TRY(ls_program_begin(bench->queue));
     ls_status status = LS_OK;
+    LS_TRY(ls_program_begin(bench->queue));
     for (size_t i = 0; i < count * (size_t)bench->copies && !status; i++)
         status = ls_queue_enqueue(bench->queue, ops[i % count]);
-    ls_status ended = ls_program_end(bench->queue, &program);
-    if (status && program)
-        ls_program_close(program);
-    LS_TRY(ls_status_first(status, ended));
-    *out = program;
-    return LS_OK;
+    return ls_status_first(status, ls_program_end(bench->queue, &bench->program));
+}
+
+static void close_program(ls_bench *bench)
+{
+    ls_program_close(bench->program);
+    bench->program = NULL;
 }
 
 /* How many copies of the operations a program holds: one if they take long. */
 static ls_status choose_copies(ls_bench *bench, ls_op *const *ops, size_t count)
 {
-    ls_program *program;
     double ns = 0;
     bench->copies = 1;
     if (!on_gpu(bench))
         return LS_OK;
-    LS_TRY(capture(bench, ops, count, &program));
-    ls_status status = LS_OK;
+    ls_status status = capture(bench, ops, count);
     for (int i = 0; i < 2 && !status; i++) /* the first run warms up */
-        status = time_replays(bench, program, 1, &ns);
-    ls_program_close(program);
+        status = time_replays(bench, 1, &ns);
+    close_program(bench);
     bench->copies = ns < shortest_on_gpu_ns ? COPIES_ON_GPU : 1;
     return status;
 }
@@ -111,11 +109,12 @@ static ls_status choose_copies(ls_bench *bench, ls_op *const *ops, size_t count)
 ls_status ls_bench_time(ls_bench *bench, ls_op *const *ops, size_t count, int rounds,
                         ls_statistics *out)
 {
-    ls_program *program;
+    const double shortest = on_gpu(bench) ? shortest_on_gpu_ns : shortest_ns;
     LS_TRY(choose_copies(bench, ops, count));
-    LS_TRY(capture(bench, ops, count, &program));
-    ls_status status = sample(bench, program, rounds, out);
-    ls_program_close(program);
+    ls_status status = capture(bench, ops, count);
+    if (!status)
+        status = ls_bench_sample(time_replays, bench, shortest, bench->copies, rounds, out);
+    close_program(bench);
     return status;
 }
 

@@ -19,7 +19,8 @@ typedef struct ls_bench {
     ls_op *stamp[2];
     void *memory[LS_BENCH_MEMORY]; /**< that the bench has given */
     size_t held;                   /**< how many there are */
-    int copies;                    /**< of the timed operations in a program */
+    ls_program *program;           /**< that is timed */
+    int copies;                    /**< of the timed operations in it */
 } ls_bench;
 
 /** `math`: of the kernels; `table`: NULL means the device's own. Close it also after a failure; a
@@ -36,7 +37,12 @@ void ls_bench_close(ls_bench *bench);
 ls_status ls_bench_time(ls_bench *bench, ls_op *const *ops, size_t count, int rounds,
                         ls_statistics *out);
 
-/** As above, for an operation that was just made, if `made` is a success; frees it. */
+/** As above: `time` finds for how many ns so many replays last, of `each` repetitions; a sample is
+ * at least `shortest` ns. */
+ls_status ls_bench_sample(ls_status (*time)(void *context, uint64_t replays, double *ns),
+                          void *context, double shortest, int each, int rounds, ls_statistics *out);
+
+/** As ls_bench_time, for an operation that was just made, if `made` is a success; frees it. */
 ls_status ls_bench_time_made(ls_bench *bench, ls_status made, ls_op **op, int rounds,
                              ls_statistics *out);
 

@@ -228,7 +228,7 @@ static void left_out_steps_are_not_accounted(void **state)
     assert_true(near(accounts.ns[LS_TIME_USES + LS_TIME_WAIT], 0.25 * 8e6));
     assert_true(near(accounts.ns[LS_TIME_USES + LS_TIME_GATHER], 3e6));
     note_calls(&accounts);
-    ls_account_skip(&accounts);
+    accounts.count = 0; /* the first step alone was noted */
     ls_account_take(&accounts, NULL, 0);
     assert_int_equal(accounts.steps, 2);
     forget_calls(&accounts);

@@ -107,11 +107,6 @@ bool ls_account_wanted(ls_accounts *a, const ls_session *session, bool waterfall
     return a->which == LS_ACCOUNTS_ALL;
 }
 
-void ls_account_skip(ls_accounts *a)
-{
-    a->count = 0;
-}
-
 ls_status ls_account_begin(const ls_session *session, uint64_t steps)
 {
     return ls_world_agree(session->job.ranks.comm,
@@ -155,15 +150,6 @@ ls_status ls_account_open(ls_accounts *a, size_t devices)
 {
     *a = (ls_accounts){.devices = devices};
     return ls_allocate("account", &a->ns, devices * LS_TIME_USES, sizeof *a->ns);
-}
-
-ls_status ls_account_renew(ls_accounts *a, size_t devices)
-{
-    const ls_accounts before = *a;
-    ls_account_close(a);
-    LS_TRY(ls_account_open(a, devices));
-    a->which = before.which;
-    return LS_OK;
 }
 
 void ls_account_close(ls_accounts *a)

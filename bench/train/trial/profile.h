@@ -63,24 +63,19 @@ typedef struct ls_accounts {
     enum { LS_ACCOUNTS_UNKNOWN, LS_ACCOUNTS_ALL, LS_ACCOUNTS_NONE } which; /**< of timed steps */
     ls_account *calls;      /**< [count] of the current block */
     ls_time_profile *parts; /**< [count, devices] */
-    size_t count, devices;
-    double *ns; /**< [devices, LS_TIME_USES] of the steps that count */
-    double ms;  /**< of all accounted steps, by their records */
+    size_t count, devices;  /**< count 0: nothing is noted of the block */
+    double *ns;             /**< [devices, LS_TIME_USES] of the steps that count */
+    double ms;              /**< of all accounted steps, by their records */
     uint64_t steps;
 } ls_accounts;
 
 ls_status ls_account_open(ls_accounts *accounts, size_t devices);
-/** Begins again with other devices; what was noted is dropped. */
-ls_status ls_account_renew(ls_accounts *accounts, size_t devices);
 void ls_account_close(ls_accounts *accounts);
 
 /** Whether the next timed steps are accounted, if a step takes `step_ms` (0 if not known): rank 0
  * decides for all ranks. */
 bool ls_account_wanted(ls_accounts *accounts, const ls_session *session, bool waterfall,
                        double step_ms);
-
-/** The next timed steps are not accounted, nor what was noted of this block. */
-void ls_account_skip(ls_accounts *accounts);
 
 /** Before ls_time_steps, which ends it. All processes together. */
 ls_status ls_account_begin(const ls_session *session, uint64_t steps);

@@ -161,7 +161,7 @@ static ls_status train_chunk(ls_trial *trial, uint64_t count, bool timed, bool a
     if (accounted) /* reads idle queues, before a device is made to hang */
         LS_TRY(ls_account_begin(session, count));
     else
-        ls_account_skip(&trial->accounts); /* the first step's, noted in case */
+        trial->accounts.count = 0; /* the first step's, noted in case */
     LS_TRY(strike(trial));
     latest->memory = timed && !trial->fresh;
     LS_TRY(ls_time_steps(session, count, accounted, latest));
@@ -213,7 +213,10 @@ static ls_status change_members(ls_trial *trial, bool timed)
     }
     LS_TRY(status);
     trial->fresh = true;
-    LS_TRY(ls_account_renew(&trial->accounts, trial->session.device_count));
+    const ls_accounts before = trial->accounts; /* of other devices: is dropped */
+    ls_account_close(&trial->accounts);
+    LS_TRY(ls_account_open(&trial->accounts, trial->session.device_count));
+    trial->accounts.which = before.which;
     if (timed)
         begin_block(trial);
     return LS_OK;

@@ -61,11 +61,11 @@ typedef struct ls_account {
 /** Written by the functions below that take it without const. */
 typedef struct ls_accounts {
     enum { LS_ACCOUNTS_UNKNOWN, LS_ACCOUNTS_ALL, LS_ACCOUNTS_NONE } which; /**< of timed steps */
-    ls_account *calls;      /**< [count] of the current block */
+    ls_account *calls;      /**< [count] of the current block; 0 forgets them */
     ls_time_profile *parts; /**< [count, devices] */
-    size_t count, devices;  /**< count 0: nothing is noted of the block */
-    double *ns;             /**< [devices, LS_TIME_USES] of the steps that count */
-    double ms;              /**< of all accounted steps, by their records */
+    size_t count, devices;
+    double *ns; /**< [devices, LS_TIME_USES] of the steps that count */
+    double ms;  /**< of all accounted steps, by their records */
     uint64_t steps;
 } ls_accounts;
 

@@ -44,44 +44,23 @@ static uint64_t count_wrong(const product *p, const float *c)
     return wrong;
 }
 
-static ls_status check_product(ls_micro *m, const product *p, const float *c, ls_op *op,
-                               ls_micro_figure *figure)
-{
-    const size_t count = (size_t)(p->m * p->n);
-    ls_auto float *host = NULL;
-    LS_TRY(ls_allocate("gemm", &host, count, sizeof *host));
-    LS_TRY(ls_queue_enqueue(m->bench.queue, op));
-    LS_TRY(ls_queue_read(m->bench.queue, host, c, count * sizeof *host));
-    figure->checked = true;
-    figure->wrong = count_wrong(p, host);
-    return LS_OK;
-}
-
 /* Makes the product with the current kernels, checks and times it, and prints the row. */
 static ls_status run_product(ls_micro *m, const product *p, const ls_gemm_args *args,
                              ls_micro_figure *figure)
 {
+    const size_t bytes = figure->bytes;
+    ls_auto float *host = NULL;
     ls_op *op = NULL;
+    LS_TRY(ls_allocate("gemm", &host, 1, bytes));
     LS_TRY(m->bench.kernels->table->gemm(m->bench.kernels, args, &op));
     figure->kernel = figure->kernel ? figure->kernel : op->name;
-    const ls_status checked = check_product(m, p, args->c, op, figure);
-    LS_TRY(ls_bench_time_made(&m->bench, checked, &op, LS_MICRO_ROUNDS, &figure->ns));
+    ls_status status = ls_queue_enqueue(m->bench.queue, op);
+    if (!status)
+        status = ls_queue_read(m->bench.queue, host, args->c, bytes);
+    figure->checked = true;
+    figure->wrong = status ? 0 : count_wrong(p, host);
+    LS_TRY(ls_bench_time_made(&m->bench, status, &op, LS_MICRO_ROUNDS, &figure->ns));
     return ls_micro_row(m, figure);
-}
-
-/* As above, with the first algorithm that a GPU's library returns, which may split the sum, unlike
- * algorithms in a step: the roof of the product, independent of this program. */
-static ls_status run_roof(ls_micro *m, const product *p, const ls_gemm_args *args,
-                          ls_micro_figure figure)
-{
-    if (ls_device_describe(m->device)->name.kind != LS_DEVICE_GPU)
-        return LS_OK;
-    figure.op = "roof";
-    figure.kernel = "cublaslt's first choice";
-    m->bench.kernels->any_order = true;
-    ls_status status = run_product(m, p, args, &figure);
-    m->bench.kernels->any_order = false;
-    return status;
 }
 
 /* Adds the product's median time to *sum_ns. */
@@ -110,7 +89,16 @@ static ls_status time_product(ls_micro *m, const product *p, double *sum_ns)
                                .c = c};
     LS_TRY(run_product(m, p, &args, &figure));
     *sum_ns += figure.ns.median * (double)p->times;
-    return run_roof(m, p, &args, figure);
+    if (ls_device_describe(m->device)->name.kind != LS_DEVICE_GPU)
+        return LS_OK;
+    /* The first algorithm that a GPU's library returns may split the sum, unlike algorithms in a
+     * step: the roof of the product, independent of this program. */
+    figure.op = "roof";
+    figure.kernel = "cublaslt's first choice";
+    m->bench.kernels->any_order = true;
+    ls_status status = run_product(m, p, &args, &figure);
+    m->bench.kernels->any_order = false;
+    return status;
 }
 
 ls_status ls_micro_products(ls_micro *m, int n, double sum_ns[2])

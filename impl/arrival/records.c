@@ -10,9 +10,7 @@
 
 #include <stdlib.h>
 
-/* What a process sends for each record: its servers' last end, in ns from the mark; then, for each
- * of its workers: */
-enum { END, WORKERS };
+/* A worker's numbers for each record. */
 enum {
     OWN_END,
     LOSS,  /* without weight decay's part */
@@ -27,12 +25,6 @@ typedef struct gradient {
     int64_t rows;        /* its samples */
 } gradient;
 
-/* Where a process sends a worker's numbers: several processes have a worker each. */
-static size_t at(const ls_reading *r, int worker)
-{
-    return WORKERS + (r->run->plan.job->ranks.comm ? 0 : (size_t)worker * NUMBERS);
-}
-
 /* Workers' ends are ends of steps; with backup workers the ends of servers with variables. They
  * record each update, one per step, while workers may be behind. */
 static bool ends(const ls_step_run *run, int member)
@@ -42,25 +34,26 @@ static bool ends(const ls_step_run *run, int member)
                                      : !serves;
 }
 
-static ls_status read_worker(ls_reading *r, int m, uint64_t k, double end_ns, double *numbers)
+static ls_status read_worker(ls_reading *r, int m, uint64_t k, double end_ns, double *process,
+                             double *own)
 {
     ls_replica *replica = r->run->resources.members[m].replica;
-    double further[LS_REPLICA_LOSSES] = {0}, *figures = numbers + at(r, m);
+    double further[LS_REPLICA_LOSSES] = {0};
+    (void)process;
     if (m >= r->run->plan.placed.workers)
         return LS_OK;
     if (replica->loss.more)
         LS_TRY(ls_replica_more_losses(replica, r->first + k, further));
-    figures[OWN_END] = end_ns;
-    figures[LOSS] = r->records[k].loss;
-    figures[DECAY] = replica->loss.decay ? further[replica->loss.sums - 1] : 0;
-    figures[TOOK] =
-        r->run->resources.served->clients[m]->took[(r->first + k) % replica->job->records];
+    own[OWN_END] = end_ns;
+    own[LOSS] = r->records[k].loss;
+    own[DECAY] = replica->loss.decay ? further[replica->loss.sums - 1] : 0;
+    own[TOOK] = r->run->resources.served->clients[m]->took[(r->first + k) % replica->job->records];
     return LS_OK;
 }
 
 static double number_of(const ls_reading *r, uint64_t k, int worker, int what)
 {
-    return ls_reading_of(r, r->run->plan.members[worker].process, k)[at(r, worker) + (size_t)what];
+    return ls_reading_of(r, worker, k)[what];
 }
 
 /* With backup workers. Weight decay's part of the loss is the same in all that took part; the other
@@ -68,12 +61,8 @@ static double number_of(const ls_reading *r, uint64_t k, int worker, int what)
 static void add_up_taken(const ls_reading *r, uint64_t k, ls_step_record *out)
 {
     const int64_t batch = ls_reading_batch(r, k);
-    double end_ns = 0, sum = 0, decay = 0;
+    double sum = 0, decay = 0;
     int64_t samples = 0;
-    for (int p = 0; p < ls_job_processes(r->run->plan.job); p++) {
-        const double last_ns = ls_reading_of(r, p, k)[END];
-        end_ns = last_ns > end_ns ? last_ns : end_ns;
-    }
     for (int w = 0; w < r->run->plan.placed.workers; w++) {
         const int64_t rows = ls_slice_share(batch, w, r->run->plan.placed.workers);
         if (!rows || number_of(r, k, w, TOOK) == 0)
@@ -82,7 +71,7 @@ static void add_up_taken(const ls_reading *r, uint64_t k, ls_step_record *out)
         decay = number_of(r, k, w, DECAY);
         samples += rows;
     }
-    out->end_ns = r->mark_ns + (uint64_t)end_ns;
+    out->end_ns = ls_reading_end(r, k);
     out->loss = sum * (double)batch / (double)samples + decay;
 }
 
@@ -139,12 +128,10 @@ ls_status ls_arrival_records(ls_run *run, uint64_t first, uint64_t count, ls_ste
                              uint64_t *mark_ns)
 {
     const ls_job *job = run->job;
-    const ls_step_run *me = ls_step_run_of(run);
-    const size_t workers = job->ranks.comm ? 1 : (size_t)me->plan.placed.workers; /* of a process */
-    ls_closing(ls_reading_close) ls_reading r = {.run = me,
+    ls_closing(ls_reading_close) ls_reading r = {.run = ls_step_run_of(run),
                                                  .first = first,
                                                  .count = count,
-                                                 .width = WORKERS + workers * NUMBERS,
+                                                 .width = NUMBERS,
                                                  .ends = ends,
                                                  .read = read_worker};
     LS_TRY(ls_reading_open(&r));

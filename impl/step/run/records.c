@@ -8,21 +8,9 @@
 #include "common/base/grow.h"
 #include "impl/step/run/run.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* The numbers that a process sends for each record: its members' last end, in ns from the mark;
- * weight decay's part of the loss, of the first copy of the model; then, for each replica whose
- * loss it has, the parts of that loss. */
-enum { END, DECAY, REPLICAS };
-
-typedef struct reading {
-    ls_reading base;
-    const ls_step_plan *plan;
-    const ls_job *job;
-    size_t *at;          /* [replicas] index of the replica's numbers */
-    const double **each; /* [replicas] parts of the current record's loss, as received */
-} reading;
 
 /* ---- Reading --------------------------------------------------------------------------------- */
 
@@ -57,11 +45,11 @@ static ls_status read_records(ls_reading *r, int member)
     uint64_t mark_ns;
     LS_TRY(ls_replica_records(replica_of(r, member), r->first, r->count, r->records, &mark_ns));
     for (uint64_t k = 0; k < r->count; k++) {
-        double *numbers = r->sent + k * r->width;
+        double *numbers = r->sent + k * r->each;
         const double end_ns = (double)(int64_t)(r->records[k].end_ns - r->mark_ns);
-        if (ends_steps(r, member) && end_ns > numbers[END])
-            numbers[END] = end_ns;
-        LS_TRY(r->read(r, member, k, end_ns, numbers));
+        if (ends_steps(r, member) && end_ns > numbers[LS_READ_END])
+            numbers[LS_READ_END] = end_ns;
+        LS_TRY(r->read(r, member, k, end_ns, numbers, numbers + r->at[member]));
     }
     return LS_OK;
 }
@@ -84,28 +72,54 @@ static ls_status read_local(ls_reading *r)
     return LS_OK;
 }
 
+/* Finds where each member's numbers are among those of its process. */
+static ls_status lay_out(ls_reading *r)
+{
+    const ls_step_plan *plan = &r->run->plan;
+    ls_auto size_t *used = NULL;
+    LS_TRY(ls_allocate("records", &used, (size_t)ls_job_processes(plan->job), sizeof *used));
+    LS_TRY(ls_allocate("records", &r->at, (size_t)plan->total, sizeof *r->at));
+    for (int m = 0; m < plan->total; m++) {
+        size_t *count = &used[plan->members[m].process];
+        r->at[m] = LS_READ_MEMBERS + (*count)++ * r->width;
+        r->each = r->at[m] + r->width > r->each ? r->at[m] + r->width : r->each;
+    }
+    LS_TRY(ls_allocate("records", &r->records, r->count, sizeof *r->records));
+    return ls_allocate("records", &r->sent, r->count * r->each, sizeof *r->sent);
+}
+
 ls_status ls_reading_open(ls_reading *r)
 {
-    const ls_job *job = r->run->plan.job;
-    const size_t numbers = r->count * r->width;
-    ls_status status = ls_allocate("records", &r->records, r->count, sizeof *r->records);
-    if (!status)
-        status = ls_allocate("records", &r->sent, numbers, sizeof *r->sent);
-    if (!status)
-        status = read_local(r);
-    return ls_comm_tell(job->ranks.comm, status, r->sent, numbers * sizeof *r->sent, &r->all);
+    ls_comm *comm = r->run->plan.job->ranks.comm;
+    LS_TRY(ls_comm_agree(comm, lay_out(r)));
+    return ls_comm_tell(comm, read_local(r), r->sent, r->count * r->each * sizeof *r->sent,
+                        &r->all);
 }
 
 void ls_reading_close(ls_reading *r)
 {
+    free(r->at);
     free(r->records);
     free(r->sent);
     free(r->all);
 }
 
-const double *ls_reading_of(const ls_reading *r, int process, uint64_t k)
+static const double *numbers_of(const ls_reading *r, int process, uint64_t k)
 {
-    return r->all + ((uint64_t)process * r->count + k) * r->width;
+    return r->all + ((uint64_t)process * r->count + k) * r->each;
+}
+
+const double *ls_reading_of(const ls_reading *r, int member, uint64_t k)
+{
+    return numbers_of(r, r->run->plan.members[member].process, k) + r->at[member];
+}
+
+uint64_t ls_reading_end(const ls_reading *r, uint64_t k)
+{
+    double end_ns = 0;
+    for (int p = 0; p < ls_job_processes(r->run->plan.job); p++)
+        end_ns = fmax(end_ns, numbers_of(r, p, k)[LS_READ_END]);
+    return r->mark_ns + (uint64_t)end_ns;
 }
 
 int64_t ls_reading_batch(const ls_reading *r, uint64_t k)
@@ -122,27 +136,10 @@ static int losses_of(const ls_step_plan *plan)
     return plan->mesh.size[LS_POSITION];
 }
 
-/* How many losses all replicas have; the members that record number d. */
-static int all_losses(const ls_step_plan *plan)
-{
-    return plan->mesh.replicas * losses_of(plan);
-}
-
+/* The member that records number d of the losses of all replicas. */
 static int loss_of(const ls_step_plan *plan, int d)
 {
     return d * (plan->mesh.places / losses_of(plan)) + plan->loss_place;
-}
-
-/* Sets `at` and `width`; used [processes] must be zero. */
-static void lay_out(reading *r, size_t *used)
-{
-    r->base.width = REPLICAS;
-    for (int d = 0; d < all_losses(r->plan); d++) {
-        size_t *losses = &used[r->plan->members[loss_of(r->plan, d)].process];
-        r->at[d] = REPLICAS + *losses;
-        *losses += ls_replicated_sums(r->job, d / losses_of(r->plan));
-        r->base.width = REPLICAS + *losses > r->base.width ? REPLICAS + *losses : r->base.width;
-    }
 }
 
 /* Whether a member has a part of weight decay's loss: members that together update one copy of the
@@ -153,93 +150,61 @@ static bool has_decay(const ls_step_plan *plan, int m, const ls_replica *replica
     return (size_t)m - copy.first < copy.count || replica->loss.decays == LS_DECAY_HERE;
 }
 
-static ls_status read_losses(ls_reading *base, int m, uint64_t k, double end_ns, double *numbers)
+/* A member sends the parts of its loss. */
+static ls_status read_losses(ls_reading *r, int m, uint64_t k, double end_ns, double *process,
+                             double *own)
 {
-    const reading *r = (const reading *)base;
-    ls_replica *replica = replica_of(base, m);
-    const int d = m / (r->plan->mesh.places / losses_of(r->plan));
-    const bool first = has_decay(r->plan, m, replica);
+    ls_replica *replica = replica_of(r, m);
+    const bool first = has_decay(&r->run->plan, m, replica);
     double further[LS_REPLICA_LOSSES] = {0}; /* further parts, then weight decay's */
     (void)end_ns;
     if (replica->loss.more && (first || replica->loss.sums > 1))
-        LS_TRY(ls_replica_more_losses(replica, base->first + k, further));
+        LS_TRY(ls_replica_more_losses(replica, r->first + k, further));
     if (first && replica->loss.decay)
-        numbers[DECAY] += further[replica->loss.sums - 1];
-    if (d < all_losses(r->plan) && m == loss_of(r->plan, d)) {
-        numbers[r->at[d]] = base->records[k].loss;
-        memcpy(numbers + r->at[d] + 1, further, (replica->loss.sums - 1) * sizeof *numbers);
-    }
+        process[LS_READ_DECAY] += further[replica->loss.sums - 1];
+    own[0] = r->records[k].loss;
+    memcpy(own + 1, further, (replica->loss.sums - 1) * sizeof *own);
     return LS_OK;
 }
 
-/* Finds the numbers of each replica for record k. Returns the latest end of all processes; *decay:
- * weight decay's part of the loss. */
-static double find_numbers(const reading *r, uint64_t k, double *decay)
+/* The loss of all replicas, without weight decay's part; if positions are divided, places' losses
+ * are summed first. */
+static double loss_of_all(const ls_reading *r, uint64_t k)
 {
-    double end_ns = 0;
-    *decay = 0;
-    for (int p = 0; p < ls_job_processes(r->job); p++) {
-        const double *numbers = ls_reading_of(&r->base, p, k);
-        end_ns = numbers[END] > end_ns ? numbers[END] : end_ns;
-        *decay += numbers[DECAY];
-    }
-    for (int d = 0; d < all_losses(r->plan); d++) {
-        const int process = r->plan->members[loss_of(r->plan, d)].process;
-        r->each[d] = ls_reading_of(&r->base, process, k) + r->at[d];
-    }
-    return end_ns;
-}
-
-/* The loss of all replicas; if positions are divided, places' losses are summed first. */
-static double loss_of_all(const reading *r, int64_t batch)
-{
-    const int n = ls_job_replicas(r->job), each = losses_of(r->plan);
+    const ls_step_plan *plan = &r->run->plan;
+    const int each = losses_of(plan);
     double sums[LS_JOB_REPLICAS];
     const double *replicas[LS_JOB_REPLICAS];
-    if (each == 1)
-        return ls_slice_loss_sum(r->job, batch, r->each, n);
-    for (int d = 0; d < n; d++) {
-        sums[d] = *r->each[d * each];
-        for (int j = 1; j < each; j++)
-            sums[d] += *r->each[d * each + j];
-        replicas[d] = &sums[d];
+    for (int d = 0; d < plan->mesh.replicas; d++) {
+        replicas[d] = ls_reading_of(r, loss_of(plan, d * each), k);
+        for (int j = 1; j < each; j++) {
+            sums[d] = *replicas[d] + *ls_reading_of(r, loss_of(plan, d * each + j), k);
+            replicas[d] = &sums[d];
+        }
     }
-    return ls_slice_loss_sum(r->job, batch, replicas, n);
-}
-
-static void add_up(const reading *r, uint64_t k, ls_step_record *out)
-{
-    const int64_t batch = ls_reading_batch(&r->base, k);
-    double decay;
-    out->end_ns = r->base.mark_ns + (uint64_t)find_numbers(r, k, &decay);
-    out->loss = loss_of_all(r, batch) + decay;
-}
-
-static void close(reading *r)
-{
-    ls_reading_close(&r->base);
-    free(r->at);
-    free(r->each);
+    return ls_slice_loss_sum(plan->job, ls_reading_batch(r, k), replicas, plan->mesh.replicas);
 }
 
 ls_status ls_steps_records(ls_run *run, uint64_t first, uint64_t count, ls_step_record *out,
                            uint64_t *mark_ns)
 {
-    const ls_step_plan *plan = &ls_step_run_of(run)->plan;
-    const size_t replicas = (size_t)all_losses(plan),
-                 processes = (size_t)ls_job_processes(run->job);
-    ls_closing(close) reading r = {
-        .base = {.run = ls_step_run_of(run), .first = first, .count = count, .read = read_losses},
-        .plan = plan,
-        .job = run->job};
-    const ls_status room = ls_allocate("records", &r.at, replicas + processes, sizeof *r.at);
-    LS_TRY(ls_comm_agree(
-        run->job->ranks.comm,
-        ls_status_first(room, ls_allocate("records", &r.each, replicas, sizeof *r.each))));
-    lay_out(&r, r.at + replicas);
-    LS_TRY(ls_reading_open(&r.base));
-    *mark_ns = r.base.mark_ns;
-    for (uint64_t k = 0; k < count; k++)
-        add_up(&r, k, &out[k]);
+    ls_closing(ls_reading_close) ls_reading r = {.run = ls_step_run_of(run),
+                                                 .first = first,
+                                                 .count = count,
+                                                 .width = 1,
+                                                 .read = read_losses};
+    for (int d = 0; d < r.run->plan.mesh.replicas; d++) {
+        const size_t sums = ls_replicated_sums(run->job, d);
+        r.width = sums > r.width ? sums : r.width;
+    }
+    LS_TRY(ls_reading_open(&r));
+    *mark_ns = r.mark_ns;
+    for (uint64_t k = 0; k < count; k++) {
+        double decay = 0;
+        for (int p = 0; p < ls_job_processes(run->job); p++)
+            decay += numbers_of(&r, p, k)[LS_READ_DECAY];
+        out[k] =
+            (ls_step_record){.end_ns = ls_reading_end(&r, k), .loss = loss_of_all(&r, k) + decay};
+    }
     return LS_OK;
 }

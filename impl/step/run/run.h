@@ -90,28 +90,34 @@ ls_status ls_steps_norm(const ls_run *run, double *out); /* run_measures.c */
 ls_status ls_steps_rates(const ls_run *run, double range[2]);
 ls_status ls_steps_exchanged(const ls_run *run, ls_exchanged *out);
 
-/** Records of steps, read by all processes for all (records.c). A process sends `width` numbers for
- * each: its members' last end, in ns from its mark, then others. */
+/** What a process sends for each record: its members' last end, in ns from its mark; weight decay's
+ * part of the loss, of the first copy of the model; then its members' own numbers. */
+enum { LS_READ_END, LS_READ_DECAY, LS_READ_MEMBERS };
+
+/** Records of steps, read by all processes for all (records.c). */
 typedef struct ls_reading {
     const ls_step_run *run;
     uint64_t first, count; /**< of records */
-    size_t width;
+    size_t width;          /**< numbers of a member */
     /** Whether a member's ends are ends of steps. NULL if all are. */
     bool (*ends)(const ls_step_run *run, int member);
-    /** Sets a member's numbers for record k, which ended `end_ns` behind the mark. */
+    /** Sets a member's numbers for record k, which ended `end_ns` behind the mark; adds to its
+     * process's. */
     ls_status (*read)(struct ls_reading *reading, int member, uint64_t k, double end_ns,
-                      double *numbers);
+                      double *process, double *own);
     bool gpu;                /**< some member of this process is on a GPU */
     uint64_t mark_ns;        /**< latest mark of this process */
+    size_t *at, each;        /**< [members] where each one's numbers are, of `each` */
     ls_step_record *records; /**< [count] of the current member */
-    double *sent, *all;      /**< [count, width] sent, [processes, count, width] received */
+    double *sent, *all;      /**< [count, each] sent, [processes, count, each] received */
 } ls_reading;
 
 /** The caller sets what is before `gpu`; all else is zero. Close it also on failure. */
 ls_status ls_reading_open(ls_reading *reading);
 void ls_reading_close(ls_reading *reading);
-/** The numbers that a process sent for record k; the batch of its step. */
-const double *ls_reading_of(const ls_reading *reading, int process, uint64_t k);
+/** A member's numbers for record k; the latest end of all processes; the batch of its step. */
+const double *ls_reading_of(const ls_reading *reading, int member, uint64_t k);
+uint64_t ls_reading_end(const ls_reading *reading, uint64_t k);
 int64_t ls_reading_batch(const ls_reading *reading, uint64_t k);
 
 /** What this process's ends have sent so far. */

@@ -45,7 +45,7 @@ static ls_status print_session(const ls_session *session, bool quiet)
         stream ? ls_steps_list(session->run, stream) : ls_fail_memory("listing", BUFSIZ);
     if (stream && fclose(stream) && !status)
         status = ls_fail_memory("listing", size);
-    LS_TRY(ls_world_gather(comm, status, own, size + 1, &all));
+    LS_TRY(ls_comm_gather(comm, status, own, size + 1, &all, NULL));
     if (all)
         print_texts(session->plan, quiet, all, ranks);
     return LS_OK;

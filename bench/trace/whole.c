@@ -113,8 +113,8 @@ static ls_status bring(ls_session *session, ls_trace *own, ls_whole_trace *whole
         count[a] = *own_arrays[a].count;
     LS_TRY(ls_comm_bring(comm, status, count, sizeof count, counts));
     for (int a = 0; a < ARRAYS; a++)
-        LS_TRY(ls_world_gather(comm, LS_OK, *own_arrays[a].items, count[a] * all[a].size,
-                               all[a].items));
+        LS_TRY(ls_comm_gather(comm, LS_OK, *own_arrays[a].items, count[a] * all[a].size,
+                              all[a].items, NULL));
     if (!ls_session_leads(session))
         return LS_OK;
     for (int i = 0; i < whole->ranks * ARRAYS; i++)

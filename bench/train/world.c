@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { TAG_BYTES = 0x7465, LINE = 1024 };
+enum { LINE = 1024 };
 
 /* What a rank contributes when all ranks agree. */
 typedef struct saying {
@@ -124,37 +124,14 @@ ls_status ls_world_differs(ls_comm *comm, uint64_t value, int *rank)
     return LS_OK;
 }
 
-/* Rank 0 allocates memory for all before any rank sends: what was sent and not received would later
- * be received in place of something else. */
-ls_status ls_world_gather(ls_comm *comm, ls_status ready, const void *own, size_t bytes, void *all)
-{
-    const size_t ranks = comm ? (size_t)comm->size : 1;
-    const bool leads = !comm || comm->rank == 0;
-    char **out = all;
-    size_t sum = 0;
-    ls_auto size_t *sizes = NULL;
-    ready = ls_status_first(ready, ls_allocate("ranks", &sizes, ranks, sizeof *sizes));
-    LS_TRY(ls_comm_bring(comm, ready, &bytes, sizeof bytes, sizes));
-    for (size_t r = 0; r < ranks; r++)
-        sum += sizes[r];
-    LS_TRY(ls_comm_agree(comm, leads ? ls_allocate("ranks", out, sum, 1) : LS_OK));
-    if (!leads)
-        return bytes ? comm->backend->send(comm, 0, TAG_BYTES, own, bytes) : LS_OK;
-    if (bytes)
-        memcpy(*out, own, bytes);
-    for (size_t r = 1, at = bytes; r < ranks; at += sizes[r++])
-        if (sizes[r])
-            LS_TRY(comm->backend->receive(comm, (int)r, TAG_BYTES, *out + at, sizes[r]));
-    return LS_OK;
-}
-
 ls_status ls_world_gather_json(ls_comm *comm, const json_t *value, json_t **out)
 {
     ls_auto char *text = value ? json_dumps(value, JSON_COMPACT) : NULL, *all = NULL;
     const size_t bytes = text ? strlen(text) + 1 : 0;
     const int ranks = comm ? comm->size : 1;
     *out = json_array();
-    LS_TRY(ls_world_gather(comm, text ? LS_OK : ls_fail_memory("ranks", bytes), text, bytes, &all));
+    LS_TRY(ls_comm_gather(comm, text ? LS_OK : ls_fail_memory("ranks", bytes), text, bytes, &all,
+                          NULL));
     const char *next = all;
     for (int r = 0; r < ranks && next; r++, next += strlen(next) + 1)
         if (json_array_append_new(*out, json_loads(next, 0, NULL)))

@@ -25,11 +25,6 @@ ls_status ls_world_same(ls_comm *comm, const char *what, uint64_t value, const c
 /** Finds the first rank whose value differs from rank 0's; -1 if there is none. */
 ls_status ls_world_differs(ls_comm *comm, uint64_t value, int *rank);
 
-/** Gathers each rank's bytes on rank 0, one rank's after another: *all, owned by the caller (free);
- * other ranks get none. `ready` (ownership is taken) says whether this rank has its bytes: if one
- * does not, all fail. */
-ls_status ls_world_gather(ls_comm *comm, ls_status ready, const void *own, size_t bytes, void *all);
-
-/** As above, for values: a new array of all ranks', on rank 0; an empty one on others. `value`
- * is NULL if this rank does not have one; then all fail. */
+/** As ls_comm_gather, for values: a new array of all ranks', on rank 0; an empty one on others.
+ * `value` is NULL if this rank does not have one; then all fail. */
 ls_status ls_world_gather_json(ls_comm *comm, const json_t *value, json_t **out);

@@ -210,6 +210,33 @@ ls_status ls_comm_tell(ls_comm *comm, ls_status own_status, const void *sent, si
     return ls_comm_bring(comm, own_status, sent, bytes, room);
 }
 
+/* Rank 0 allocates memory for all before any rank sends: what was sent and not received would later
+ * be received in place of something else. */
+ls_status ls_comm_gather(ls_comm *comm, ls_status own_status, const void *sent, size_t bytes,
+                         void *all, size_t *all_bytes)
+{
+    enum { TAG = 0x7465 };
+    const size_t ranks = comm ? (size_t)comm->size : 1;
+    const bool leads = !comm || comm->rank == 0;
+    char **out = all;
+    size_t sum = 0;
+    ls_auto size_t *sizes = NULL;
+    LS_TRY(ls_comm_tell(comm, own_status, &bytes, sizeof bytes, &sizes));
+    for (size_t r = 0; r < ranks; r++)
+        sum += sizes[r];
+    if (all_bytes)
+        *all_bytes = leads ? sum : 0;
+    LS_TRY(ls_comm_agree(comm, leads ? ls_allocate("ranks", out, sum, 1) : LS_OK));
+    if (!leads)
+        return bytes ? comm->backend->send(comm, 0, TAG, sent, bytes) : LS_OK;
+    if (bytes)
+        memcpy(*out, sent, bytes);
+    for (size_t r = 1, at = bytes; r < ranks; at += sizes[r++])
+        if (sizes[r])
+            LS_TRY(comm->backend->receive(comm, (int)r, TAG, *out + at, sizes[r]));
+    return LS_OK;
+}
+
 ls_traffic ls_comm_traffic(const ls_comm *comm)
 {
     return (ls_traffic){.bytes_sent = atomic_load(&comm->bytes_sent),

@@ -200,6 +200,11 @@ ls_status ls_comm_bring(ls_comm *comm, ls_status own_status, const void *sent, s
 ls_status ls_comm_tell(ls_comm *comm, ls_status own_status, const void *sent, size_t bytes,
                        void *all);
 
+/** Gathers each rank's bytes on rank 0, one rank's after another: *all, to be freed by the caller,
+ * and, unless NULL, *all_bytes; other ranks get none. `own_status`: as of ls_comm_bring. */
+ls_status ls_comm_gather(ls_comm *comm, ls_status own_status, const void *sent, size_t bytes,
+                         void *all, size_t *all_bytes);
+
 /** Tells all ranks the worst of their codes. A rank that cannot learn it gives up. */
 ls_status ls_comm_worst(ls_comm *comm, ls_code own_code, ls_code *worst);
 

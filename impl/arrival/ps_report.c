@@ -3,11 +3,10 @@
 #include "common/base/grow.h"
 #include "common/base/whole_file.h"
 #include "impl/arrival/ps_report.h"
-
 #include "impl/ps/served.h"
 #include "impl/step/run/run.h"
 
-#include <string.h>
+#include <stdlib.h>
 
 static uint64_t steps_of(const ls_run *run)
 {
@@ -83,76 +82,50 @@ bool ls_ps_report_server(const ls_run *run, size_t index, ls_ps_server *out)
 
 /* ---- The record ------------------------------------------------------------------------------ */
 
-/* How much a server logged; zero in other processes than its own. */
-typedef struct logged {
-    uint64_t count, lost;
-} logged;
-
-/* What all servers logged. */
-typedef struct record {
-    const logged *logs;        /* [processes, servers] */
-    const ls_ps_event *events; /* [processes, most] of each process's servers in order */
-    size_t processes, servers, most;
-} record;
-
-/* What server `s` logged, if it is in process `p`. */
-static void put_log(FILE *stream, const record *r, size_t s, size_t p)
+/* Prints what a server logged: nothing, if it is in another process. */
+static void put_log(FILE *stream, int server, const ls_ps_log *log)
 {
     static const char *const kinds[] = {[LS_PS_PULL] = "pull",
                                         [LS_PS_PUSH] = "push",
                                         [LS_PS_EMPTY] = "empty",
                                         [LS_PS_DROP] = "drop"};
-    const logged *logs = r->logs + p * r->servers;
-    const ls_ps_event *event = r->events + p * r->most;
-    for (size_t k = 0; k < s; k++)
-        event += logs[k].count;
-    for (const ls_ps_event *end = event + logs[s].count; event < end; event++)
-        fprintf(stream, "%zu %s %u\n", s, kinds[event->kind], event->worker);
-    if (logs[s].lost)
-        fprintf(stream, "%zu lost %llu\n", s, (unsigned long long)logs[s].lost);
+    for (size_t i = 0; i < log->count; i++)
+        fprintf(stream, "%d %s %u\n", server, kinds[log->events[i].kind], log->events[i].worker);
+    if (log->lost)
+        fprintf(stream, "%d lost %zu\n", server, log->lost);
 }
+
+/* The logs of all processes, whose servers' numbers ascend. */
+typedef struct record {
+    char *text; /* [bytes] */
+    size_t bytes;
+} record;
 
 static ls_status put_record(FILE *stream, void *context)
 {
     const record *r = context;
     fprintf(stream, "lockstep ps order 1\n");
-    for (size_t s = 0; s < r->servers; s++)
-        for (size_t p = 0; p < r->processes; p++)
-            put_log(stream, r, s, p);
+    fwrite(r->text, 1, r->bytes, stream);
     return LS_OK;
 }
 
 ls_status ls_ps_record(const ls_run *run, const char *path, ls_status *unsaved)
 {
     const ls_served_server *servers = ls_step_run_of(run)->resources.served->servers;
-    const size_t n = (size_t)ls_step_run_of(run)->plan.placed.servers;
-    record r = {.processes = (size_t)ls_job_processes(run->job), .servers = n};
+    const int n = ls_step_run_of(run)->plan.placed.servers;
     ls_comm *comm = run->job->ranks.comm;
-    ls_auto logged *own_logs = NULL;
-    ls_auto ls_ps_event *own_events = NULL, *events = NULL;
-    ls_status status = ls_allocate("ps", &own_logs, n * (1 + r.processes), sizeof *own_logs);
-    logged *all = own_logs ? own_logs + n : NULL;
-    for (size_t s = 0; s < n && !status; s++)
-        own_logs[s] = (logged){servers[s].serving.log.count, servers[s].serving.log.lost};
-    LS_TRY(ls_comm_bring(comm, status, own_logs, n * sizeof *own_logs, all));
-    for (size_t p = 0; p < r.processes; p++) {
-        size_t count = 0;
-        for (size_t s = 0; s < n; s++)
-            count += all[p * n + s].count;
-        r.most = count > r.most ? count : r.most;
-    }
-    status = ls_allocate("ps", &own_events, r.most, sizeof *own_events);
-    if (!status)
-        status = ls_allocate("ps", &events, r.processes * r.most, sizeof *events);
-    for (size_t s = 0, at = 0; s < n && !status; at += own_logs[s++].count)
-        if (own_logs[s].count)
-            memcpy(own_events + at, servers[s].serving.log.events,
-                   own_logs[s].count * sizeof *events);
-    LS_TRY(ls_comm_bring(comm, status, own_events, r.most * sizeof *events, events));
-    r.logs = all;
-    r.events = events;
+    ls_auto char *own_text = NULL, *text = NULL;
+    size_t bytes = 0;
+    record all = {0};
+    FILE *stream = open_memstream(&own_text, &bytes);
+    for (int k = 0; k < n && stream; k++)
+        put_log(stream, k, &servers[k].serving.log);
+    const bool whole = stream && fclose(stream) == 0;
+    LS_TRY(ls_comm_gather(comm, whole ? LS_OK : ls_fail_memory("ps", bytes), own_text, bytes, &text,
+                          &all.bytes));
+    all.text = text;
     const bool writes = ls_job_process(run->job) == 0;
     *unsaved = ls_comm_agree(
-        comm, writes ? ls_whole_file("option --ps-record", path, put_record, &r) : LS_OK);
+        comm, writes ? ls_whole_file("option --ps-record", path, put_record, &all) : LS_OK);
     return LS_OK;
 }

@@ -101,9 +101,8 @@ static ls_status bring_texts(rank *r)
     const bool fails = r->run.fails == TEXT;
     char mine[16];
     snprintf(mine, sizeof mine, "rank %d", r->comm->rank);
-    return ls_world_gather(r->comm,
-                           fails ? ls_fail(LS_CODE_MISSING, "test", "text", "none") : LS_OK,
-                           fails ? NULL : mine, fails ? 0 : strlen(mine) + 1, &r->texts);
+    return ls_comm_gather(r->comm, fails ? ls_fail(LS_CODE_MISSING, "test", "text", "none") : LS_OK,
+                          fails ? NULL : mine, fails ? 0 : strlen(mine) + 1, &r->texts, NULL);
 }
 
 /* All collective calls of a session, until one fails. */

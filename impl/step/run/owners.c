@@ -60,28 +60,6 @@ static ls_status find_updates(const ls_step_run *run, updates *out)
     return out->status;
 }
 
-/* Sets *all to all processes' updates. */
-static ls_status collect(const ls_job *job, ls_status status, updates *own_updates, updates *all)
-{
-    const size_t n = (size_t)ls_job_processes(job);
-    size_t most = 0;
-    ls_auto size_t *counts = NULL;
-    ls_auto updated *padded = NULL, *each = NULL;
-    LS_TRY(ls_comm_tell(job->ranks.comm, status, &own_updates->count, sizeof own_updates->count,
-                        &counts));
-    for (size_t p = 0; p < n; p++)
-        most = counts[p] > most ? counts[p] : most;
-    status = ls_allocate("owners", &padded, most + 1, sizeof *padded);
-    if (!status && own_updates->count)
-        memcpy(padded, own_updates->items, own_updates->count * sizeof *padded);
-    LS_TRY(ls_comm_tell(job->ranks.comm, status, padded, (most + 1) * sizeof *padded, &each));
-    for (size_t i = 0; i < n * (most + 1); i++) {
-        all->copy = each[i].copy;
-        add(all, 0, each[i].first, each[i].count);
-    }
-    return all->status;
-}
-
 static int compare(const void *a, const void *b)
 {
     const updated *x = a, *y = b;
@@ -120,12 +98,16 @@ static ls_status judge(const ls_step_plan *plan, const updates *u)
     return LS_OK;
 }
 
+/* Process 0 judges all processes' updates. */
 ls_status ls_steps_owners(const ls_run *run)
 {
     const ls_step_run *me = ls_step_run_of(run);
     ls_closing(close) updates own_updates = {0}, all = {0};
-    LS_TRY(collect(run->job, find_updates(me, &own_updates), &own_updates, &all));
+    const ls_status found = find_updates(me, &own_updates);
+    LS_TRY(ls_comm_gather(run->job->ranks.comm, found, own_updates.items,
+                          own_updates.count * sizeof *all.items, &all.items, &all.count));
+    all.count /= sizeof *all.items;
     if (all.count)
         qsort(all.items, all.count, sizeof *all.items, compare);
-    return judge(&me->plan, &all);
+    return ls_job_process(run->job) ? LS_OK : judge(&me->plan, &all);
 }

@@ -93,15 +93,6 @@ static ls_status enqueue_task(ls_step_run *run, int kind, const ls_task *task)
     return record(run, kind, task);
 }
 
-/* The number of this process's ranks; a communicator of several processes has more. */
-static int count_here(ls_comm *const *comms)
-{
-    int count = 0;
-    while (comms[count])
-        count++;
-    return count;
-}
-
 static ls_traffic count_ends(ls_comm *const *comms)
 {
     ls_traffic sum = {0};
@@ -116,7 +107,7 @@ static ls_status enqueue_together(ls_step_run *run, const ls_step_program *p, co
 {
     const ls_ends *channel = &run->resources.ends[first->end.channel];
     ls_comm *const *ends = channel->comms;
-    const int size = count_here(ends);
+    const int size = run->plan.lanes.channels[first->end.channel].local_count;
     ls_op_list ops[LS_JOB_REPLICAS + 1]; /* and an owner */
     ls_comm_list lists[LS_JOB_REPLICAS + 1];
     if (size < 1 || size > LS_JOB_REPLICAS + 1)

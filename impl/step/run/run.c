@@ -141,28 +141,25 @@ static ls_status wait_for_library(ls_step_run *me, bool *waits)
     return status;
 }
 
-static ls_status enqueue_alike(ls_step_run *me, int kind, uint64_t times)
-{
-    bool waits = times > REPLAYS_AHEAD;
-    while (waits && times > REPLAYS_AHEAD) {
-        LS_TRY(enqueue_times(me, kind, REPLAYS_AHEAD));
-        waits = false;
-        LS_TRY(wait_for_library(me, &waits));
-        times -= REPLAYS_AHEAD;
-    }
-    return enqueue_times(me, kind, times);
-}
-
 /* Enqueues steps; steps of a period that exchange parameters have separate kinds. */
 static ls_status enqueue_all(ls_step_run *me, int batch_kind, uint64_t times)
 {
     const ls_job *job = me->plan.job;
+    uint64_t room = REPLAYS_AHEAD;
+    bool waits = true;
     for (uint64_t alike; times; times -= alike) {
         const int kind = ls_kind_of_step(job, batch_kind, me->counts.at);
+        const uint64_t most = waits && room < times ? room : times;
         alike = 1;
-        while (alike < times && ls_kind_of_step(job, batch_kind, me->counts.at + alike) == kind)
+        while (alike < most && ls_kind_of_step(job, batch_kind, me->counts.at + alike) == kind)
             alike++;
-        LS_TRY(enqueue_alike(me, kind, alike));
+        LS_TRY(enqueue_times(me, kind, alike));
+        room -= waits ? alike : 0;
+        if (room || times == alike)
+            continue;
+        room = REPLAYS_AHEAD;
+        waits = false;
+        LS_TRY(wait_for_library(me, &waits));
     }
     return LS_OK;
 }

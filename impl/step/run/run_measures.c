@@ -7,47 +7,31 @@
 
 /* ---- The norm of the gradient ---------------------------------------------------------------- */
 
-/* A member's norm; which member: -1 if none has any. */
-typedef struct norm_of {
-    double norm;
-    int member;
-} norm_of;
-
-/* Whether a member has found the norm of the latest step, if it finds any. For its own gradient it
- * needs samples, and an epoch's last batch may have too few. */
+/* Whether a member has found the norm of the latest step. For its own gradient it needs samples,
+ * and an epoch's last batch may have too few. */
 static bool has_norm(const ls_step_run *me, int member)
 {
-    const ls_job *job = me->plan.job;
-    const bool tail = ls_job_is_tail(job, me->counts.at - 1);
-    if (!ls_strategy_alone(me->plan.strategy) && !job->update.own_mean)
-        return true;
-    return ls_slice_count_sums(job, ls_replicated_batch(job, tail ? LS_TAIL : LS_FULL),
-                               me->plan.members[member].replica, me->plan.mesh.replicas) > 0;
+    const ls_step_plan *plan = &me->plan;
+    const bool tail = ls_job_is_tail(plan->job, me->counts.at - 1);
+    if (!ls_strategy_alone(plan->strategy) && !plan->job->update.own_mean)
+        return ls_step_plan_updates(plan, member);
+    return ls_slice_count_sums(plan->job, ls_replicated_batch(plan->job, tail ? LS_TAIL : LS_FULL),
+                               plan->members[member].replica, plan->mesh.replicas) > 0;
 }
 
-/* The norm of the first member, over all processes, that has one. */
+/* The norm of the first member that has one. */
 ls_status ls_steps_norm(const ls_run *run, double *out)
 {
     const ls_step_run *me = ls_step_run_of(run);
-    const size_t n = (size_t)ls_job_processes(run->job);
-    norm_of own_norm = {.member = -1};
-    ls_auto norm_of *all = NULL;
-    ls_status status = LS_OK;
-    for (int m = me->plan.total; m-- > 0 && !status;) {
-        const ls_replica *r = me->resources.members[m].replica;
-        ls_clip clip;
-        if (!r || !r->norm.clip || !has_norm(me, m))
-            continue;
-        status = ls_queue_read(r->queue, &clip, r->norm.clip, sizeof clip);
-        own_norm = (norm_of){clip.norm, m};
-    }
-    LS_TRY(ls_comm_tell(run->job->ranks.comm, status, &own_norm, sizeof own_norm, &all));
-    for (size_t p = 0, first = n; p < n; p++) {
-        if (all[p].member < 0 || (first < n && all[first].member < all[p].member))
-            continue;
-        first = p;
-        *out = all[p].norm;
-    }
+    int first = 0;
+    while (!has_norm(me, first))
+        first++;
+    const ls_replica *r = me->resources.members[first].replica;
+    ls_clip clip = {0};
+    ls_auto ls_clip *all = NULL;
+    const ls_status status = r ? ls_queue_read(r->queue, &clip, r->norm.clip, sizeof clip) : LS_OK;
+    LS_TRY(ls_comm_tell(run->job->ranks.comm, status, &clip, sizeof clip, &all));
+    *out = all[me->plan.members[first].process].norm;
     return LS_OK;
 }
 

@@ -3,7 +3,6 @@
 #include "impl/windows.h"
 
 #include "common/base/grow.h"
-#include "impl/divide.h"
 
 #include <stdlib.h>
 
@@ -252,42 +251,4 @@ int ls_windows_ahead(const ls_windows *w, int unit)
         if (w->turn[ahead] == turn)
             return ls_windows_twice(w, ahead) ? ahead : -1;
     return -1;
-}
-
-/* ---- The check ------------------------------------------------------------------------------- */
-
-/* Raises *least to how many windows a part (NULL means the model) needs at once. */
-static ls_status need_of(const ls_job *job, const ls_graph_part *part, int *least)
-{
-    const ls_graph *graph = part ? part->graph : job->model->graph;
-    ls_closing(ls_buckets_close) ls_buckets buckets = {0};
-    ls_closing(ls_windows_close) ls_windows windows = {0};
-    ls_auto ls_repeat *repeats = NULL;
-    LS_TRY(ls_repeats_open(graph, NULL, 1, job->drops, false, &repeats));
-    LS_TRY(ls_buckets_open(graph, part ? part->owned : graph->variables.elements,
-                           (ls_bucketing){job->exchange.bucket_bytes, .chunks = part}, &buckets));
-    LS_TRY(ls_windows_open(graph, repeats, &buckets, 1, true, &windows));
-    *least = windows.count > *least ? windows.count : *least;
-    return LS_OK;
-}
-
-ls_status ls_windows_check(const ls_job *job)
-{
-    ls_closing(ls_graph_part_close) ls_graph_part split = {0};
-    ls_closing(ls_graph_parts_close) ls_graph_parts parts = {0};
-    int least = 1;
-    if (!job->division.windows_given)
-        return LS_OK;
-    LS_TRY(ls_divide(job, &split, &parts));
-    for (int p = 0; p < ls_graph_parts_places(&parts); p++)
-        LS_TRY(need_of(job, ls_graph_parts_at(&parts, p), &least));
-    if (!parts.count)
-        LS_TRY(need_of(job, split.graph ? &split : NULL, &least));
-    return job->parameters.windows >= least
-               ? LS_OK
-               : ls_fail(LS_CODE_USAGE, "option", "--zero-windows",
-                         "one layer of the model (or one block that --recompute repeats) needs %d "
-                         "buckets of parameters at once; use at least --zero-windows %d, or a "
-                         "larger --bucket-bytes",
-                         least, least);
 }

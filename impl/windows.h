@@ -68,6 +68,3 @@ bool ls_windows_twice(const ls_windows *windows, int unit);
 /** Whether a backward pass of a pipeline's stage finds the unit in its window behind a forward pass
  * of its chunk, but not behind another pass. */
 bool ls_windows_lost(const ls_windows *windows, int unit, ls_pass_before before);
-
-/** LS_CODE_USAGE if the job asks for fewer windows than one node needs. */
-ls_status ls_windows_check(const ls_job *job);

@@ -15,7 +15,7 @@
 #include "common/nn/layer.h"
 #include "common/nn/divide/places.h"
 #include "impl/strategies.h"
-#include "impl/windows.h"
+#include "impl/step/plan/plan.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -416,7 +416,7 @@ ls_status ls_plan_resolve(ls_workplace *workplace, ls_plan_of_case *plan)
         job->exchange.bucket_bytes = plan->whole->job.exchange.bucket_bytes;
     }
     LS_TRY(divide_model(plan));
-    LS_TRY(ls_windows_check(job));
+    LS_TRY(ls_step_plan_check_windows(plan->strategy, job));
     LS_TRY(check_slices(plan));
     if (!plan->whole)
         LS_TRY(ls_plan_place_faults(workplace, plan));

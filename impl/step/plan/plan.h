@@ -190,6 +190,9 @@ const ls_graph_part *ls_step_plan_part(const ls_step_plan *plan, int member);
 ls_status ls_step_plan_open_repeats(ls_step_plan *plan);
 void ls_step_plan_close_repeats(ls_step_plan *plan);
 
+/** LS_CODE_USAGE if the job asks for fewer windows than one node needs. */
+ls_status ls_step_plan_check_windows(const ls_strategy *strategy, const ls_job *job);
+
 /** [nodes] Which nodes of a place are repeated; NULL if there is none. */
 const ls_repeat *ls_step_plan_repeats(const ls_step_plan *plan, int place);
 

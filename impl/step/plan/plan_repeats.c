@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Which nodes of a plan are repeated (common/nn/repeat.h): of the model, and of each place. */
+/* Which nodes of a plan are repeated (common/nn/repeat.h): of the model, and of each place; whether
+ * windows hold what they need at once. */
 #include "impl/step/plan/plan.h"
 
 #include "common/base/grow.h"
@@ -61,4 +62,22 @@ void ls_step_plan_close_repeats(ls_step_plan *plan)
         free(plan->repeats.of[p]);
     free(plan->repeats.of);
     free(plan->repeats.whole);
+}
+
+ls_status ls_step_plan_check_windows(const ls_strategy *strategy, const ls_job *job)
+{
+    ls_closing(ls_step_plan_close) ls_step_plan plan = {0};
+    int least = 0;
+    if (!job->division.windows_given)
+        return LS_OK;
+    LS_TRY(ls_step_plan_open(strategy, job, &plan));
+    for (int g = 0; g < plan.group_count; g++)
+        least = plan.groups[g].windows.count > least ? plan.groups[g].windows.count : least;
+    return job->parameters.windows >= least
+               ? LS_OK
+               : ls_fail(LS_CODE_USAGE, "option", "--zero-windows",
+                         "one layer of the model (or one block that --recompute repeats) needs %d "
+                         "buckets of parameters at once; use at least --zero-windows %d, or a "
+                         "larger --bucket-bytes",
+                         least, least);
 }

@@ -115,12 +115,17 @@ static ls_status predict(void *context, const ls_evaluating *how)
 {
     evaluation *e = context;
     ls_step_program *p = &e->run->evaluation;
+    ls_status status = LS_OK;
     if (!p->lanes) {
         p->lanes = &e->run->plan.lanes;
-        LS_TRY(ls_build_evaluation(&e->run->resources, e->pieces, p));
-        LS_TRY(ls_steps_check_spans(e->run, p, 1));
+        status = ls_build_evaluation(&e->run->resources, e->pieces, p);
+        if (!status)
+            status = ls_steps_check_spans(e->run, p, 1);
     }
-    return ls_enqueue_serially(e->run, p, how);
+    if (!status)
+        return ls_enqueue_serially(e->run, p, how);
+    ls_step_program_close(p);
+    return status;
 }
 
 /* For peers that wait for this process. */

@@ -70,8 +70,8 @@ ls_status ls_build_evaluation(ls_resources *r, const int *pieces, ls_step_progra
         for (int d = 0; d < ls_replicas(&s); d++)
             if (pieces[d] >= 0 && plan->parts.count)
                 ls_run_node(&s, d, (size_t)pieces[d], n, LS_PASS_FORWARD);
-            else if (pieces[d] >= 0)
-                ls_step_predict(&s, d, pieces[d], n, false);
+            else if (pieces[d] >= 0 && ls_step_replica(&s, d))
+                ls_step_predict(&s, "predict", d, pieces[d], n, LS_NET_PREDICT);
     }
     return program->status;
 }

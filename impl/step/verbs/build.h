@@ -208,16 +208,17 @@ void ls_step_sum_places(ls_step *step, int replica, int piece, int node, ls_act_
  * its backward pass, appends the repeated forward pass, unless the window still has it. */
 void ls_step_fill_window(ls_step *step, int replica, int piece, int node);
 void ls_step_repeat_unit(ls_step *step, int replica, int piece, int node);
-/** Appends a member's pass of evaluation of one of its graph's nodes, or the pass's second half. */
-void ls_step_predict(ls_step *step, int member, int piece, int node, bool rest);
-/** Where parameters are in windows, appends the gathers of what a node's pass on a place is the
- * first to need. */
-void ls_step_gather_for(ls_step *step, int place, int node, ls_pass_kind kind);
+/** Appends a task of a node's pass of evaluation. */
+void ls_step_predict(ls_step *step, const char *verb, int member, int piece, int node,
+                     ls_net_pass pass);
 /** Appends a node's forward pass, or repeated one (LS_ACT_AGAIN). */
 void ls_step_forward_node(ls_step *step, int replica, int piece, int node, ls_act_kind pass);
 /** Whether a node of a divided replica is repeated for a piece, by the order of passes: for closed
  * forms. */
 bool ls_step_is_repeated(const ls_step *step, int replica, int piece, int node);
+/** Where parameters are in windows, appends the gathers of what a node's pass on a place is the
+ * first to need. */
+void ls_step_gather_for(ls_step *step, int place, int node, ls_pass_kind kind);
 /** Most pieces of a replica. */
 int ls_step_most_pieces(const ls_step *step);
 /** Appends the ends of all members' steps, behind all that `build` describes. */

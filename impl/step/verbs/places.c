@@ -145,21 +145,14 @@ static void gather(ls_step *s, int member, int piece, int node)
     ls_step_append_acts(s, "gather", member, piece, 1U << LS_ACT_FEED, chunk, -1);
 }
 
-void ls_step_predict(ls_step *s, int member, int piece, int node, bool rest)
+void ls_step_predict(ls_step *s, const char *verb, int member, int piece, int node,
+                     ls_net_pass pass)
 {
     const ls_op_list *lists[LS_NET_LISTS];
-    if (!ls_step_replica(s, member))
-        return;
-    const ls_graph *graph = ls_step_replica(s, member)->graph;
-    const bool halves = graph->slices.places > 1 && !graph->nodes[node].layer->predict;
-    ls_net_node_lists(ls_step_net_of(s, member, piece, node), node,
-                      rest     ? LS_NET_FORWARD_REST
-                      : halves ? LS_NET_FORWARD_HALF
-                               : LS_NET_PREDICT,
-                      lists);
+    ls_net_node_lists(ls_step_net_of(s, member, piece, node), node, pass, lists);
     if (!lists[0] && !lists[1]->count)
         return;
-    ls_task *task = ls_task_begin(s->program, rest ? "forward" : "predict", member, ls_no_range);
+    ls_task *task = ls_task_begin(s->program, verb, member, ls_no_range);
     if (task)
         task->node = node;
     for (int l = 0; l < LS_NET_LISTS; l++)
@@ -175,7 +168,10 @@ void ls_step_forward_node(ls_step *s, int replica, int piece, int n, ls_act_kind
     for (int p = 0, m; next_part(s, replica, n, &p, &m); p++) {
         const int node = local(s, p, n);
         if (s->kind == LS_EVALUATION) {
-            ls_step_predict(s, m, piece, node, false);
+            const ls_graph *graph = ls_step_replica(s, m)->graph;
+            const bool halves = graph->slices.places > 1 && !graph->nodes[node].layer->predict;
+            ls_step_predict(s, "predict", m, piece, node,
+                            halves ? LS_NET_FORWARD_HALF : LS_NET_PREDICT);
             continue;
         }
         gather(s, m, piece, node);

@@ -276,7 +276,7 @@ static void append_rest(ls_step *s, const addend *a, int piece, ls_act_kind pass
                              : pass == LS_ACT_AGAIN  ? LS_ACT_AGAIN_REST
                                                      : LS_ACT_FORWARD_REST;
     if (s->kind == LS_EVALUATION)
-        ls_step_predict(s, a->member, piece, a->node, true);
+        ls_step_predict(s, verb, a->member, piece, a->node, LS_NET_FORWARD_REST);
     else
         ls_step_append_acts(s, verb, a->member, piece, 1U << rest, LS_ALL_CHUNKS, a->node);
 }

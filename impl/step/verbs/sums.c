@@ -61,7 +61,7 @@ static bool is_summed(const ls_step_plan *plan, int n, addends what)
 }
 
 /* The extent of what a node sums, for so many samples. With blocks of positions, each block is
- * contiguous in this memory, and cuts are between positions. Of a loss: what each slice gives. A
+ * contiguous in this memory, and cuts are between positions. A loss has what each slice gives. A
  * node's variables lie together. */
 static ls_extent extent_of(const ls_step_plan *plan, int n, addends what, int64_t rows)
 {

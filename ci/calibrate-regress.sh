@@ -13,7 +13,7 @@
 # skipped. The machine should be quiet; with 60 and 25 it takes at most an hour and a quarter. Exit status 1: wrong
 # comparisons are more frequent than allowed.
 set -euo pipefail
-[ $# -ge 1 ] || { echo "usage: ci/calibrate-regress.sh OUT [N [SECONDS]] (N comparisons of at most SECONDS each)" >&2; exit 2; }
+[ $# -ge 1 ] || { echo "usage: ci/calibrate-regress.sh OUT [N [SECONDS]] (OUT: a folder for the results; N comparisons of at most SECONDS each)" >&2; exit 2; }
 sources=$(cd "$(dirname "$0")/.." && pwd)
 mkdir -p "$1"
 out=$(cd "$1" && pwd)

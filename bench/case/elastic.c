@@ -68,8 +68,10 @@ static ls_status add_deaths(const ls_case *one, const ls_job *job, int devices, 
     snprintf(where, sizeof where, "--inject %s", ls_fault_text(&one->fault, text, sizeof text));
     if (one->fault.target >= ranks)
         return ls_fail(LS_CODE_USAGE, "option", where,
-                       "the case has %d %s%s, numbered from 0; use a smaller number", ranks,
-                       ranks == one->ranks ? "rank" : "device", ranks == 1 ? "" : "s");
+                       "the case has %d %s%s, numbered from 0; before the colon, use a number of "
+                       "at most %d",
+                       ranks, ranks == one->ranks ? "rank" : "device", ranks == 1 ? "" : "s",
+                       ranks - 1);
     if (job->state.on[LS_MEMBER] == LS_SHARE && !job->mesh.size[LS_GROUP])
         return ls_fail(LS_CODE_USAGE, "option", option,
                        "with --strategy zero, each share of the optimizer's state is on one rank "
@@ -83,9 +85,9 @@ static ls_status add_deaths(const ls_case *one, const ls_job *job, int devices, 
     for (int r = first / out->each; r < (first + each) / out->each; r++) {
         if (out->count == LS_ELASTIC_EVENTS)
             return ls_fail(LS_CODE_USAGE, "option", where,
-                           "when this rank ends, each of its replicas leaves, which counts as an "
-                           "event; with --elastic there are more than %d events; use fewer, or "
-                           "more ranks with fewer replicas each",
+                           "this fault removes every replica of the rank, one event each; with the "
+                           "events of --elastic, these are more than %d, the maximum; use fewer "
+                           "events, or more ranks",
                            LS_ELASTIC_EVENTS);
         insert(out, &(ls_elastic_event){LS_ELASTIC_KILL, r, one->fault.step});
     }
@@ -222,8 +224,9 @@ ls_status ls_elastic_check(const ls_case *one, const ls_outline *outline, ls_ela
     for (size_t i = 0; i < given.count; i++) {
         if (given.events[i].replica >= out->replicas)
             return ls_fail(LS_CODE_USAGE, "option", event_place(one, &given.events[i], where),
-                           "the case has %d replica%s, numbered from 0; use a smaller number",
-                           out->replicas, out->replicas == 1 ? "" : "s");
+                           "the case has %d replica%s, numbered from 0; before the colon, use a "
+                           "number of at most %d",
+                           out->replicas, out->replicas == 1 ? "" : "s", out->replicas - 1);
         insert(out, &given.events[i]);
     }
     if (one->shrinks)

@@ -29,8 +29,10 @@ static ls_status check_rank(const ls_workplace *workplace, const ls_plan_of_case
     const int ranks = device && c->ranks == 1 ? plan->all_devices : c->ranks;
     if (fault->target >= ranks)
         return ls_fail(LS_CODE_USAGE, "option", where,
-                       "the case has %d %s%s, numbered from 0; use a smaller number", ranks,
-                       ranks == c->ranks ? "rank" : "device", ranks == 1 ? "" : "s");
+                       "the case has %d %s%s, numbered from 0; before the colon, use a number of "
+                       "at most %d",
+                       ranks, ranks == c->ranks ? "rank" : "device", ranks == 1 ? "" : "s",
+                       ranks - 1);
     const int64_t first = (int64_t)plan->job.start;
     if (fault->step < first || fault->step >= first + plan->warmup + plan->timed)
         return ls_fail(
@@ -59,8 +61,9 @@ static ls_status check_delay(const ls_workplace *workplace, ls_plan_of_case *pla
                        "or ps on 2 CPU devices or more");
     if (rank >= ranks)
         return ls_fail(LS_CODE_USAGE, "option", where,
-                       "the case has %d %s, numbered from 0; use a smaller number", ranks,
-                       c->ranks > 1 ? "ranks" : "devices");
+                       "the case has %d %s, numbered from 0; before the colon, use a number of at "
+                       "most %d",
+                       ranks, c->ranks > 1 ? "ranks" : "devices", ranks - 1);
     job->faults.delay_count = plan->all_devices / ranks;
     job->faults.delay_replica = rank * job->faults.delay_count;
     if (serves && c->ranks > 1 && !job->ps.colocate)
@@ -99,9 +102,10 @@ static ls_status check_bitflip(const ls_plan_of_case *plan, const char *where)
         ls_strategy_serves(plan->strategy) ? ls_job_replicas(&plan->job) : plan->all_devices;
     if (device >= devices)
         return ls_fail(LS_CODE_USAGE, "option", where,
-                       "the case has %d %s%s, numbered from 0; use a smaller number", devices,
-                       ls_strategy_serves(plan->strategy) ? "worker" : "device",
-                       devices == 1 ? "" : "s");
+                       "the case has %d %s%s, numbered from 0; before the colon, use a number of "
+                       "at most %d",
+                       devices, ls_strategy_serves(plan->strategy) ? "worker" : "device",
+                       devices == 1 ? "" : "s", devices - 1);
     if (ls_ps_by_arrival(&plan->job.ps))
         compared = 0;
     if (!compared)

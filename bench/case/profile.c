@@ -142,7 +142,7 @@ ls_memory_type ls_profile_type(const ls_model *model)
 /* ---- The file -------------------------------------------------------------------------------- */
 
 static const char valid[] = "a profile has batch, and layers: [{name: fc, params: 1000, forward: "
-                            "1ms, backward: 2ms, activations: 4KB}]";
+                            "1ms, backward: 2ms, weights: 1ms, activations: 4KB}]";
 
 static ls_status read_count(ls_yaml_file *file, struct fy_node *mapping, const char *key,
                             int64_t low, int64_t *out)

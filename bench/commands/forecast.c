@@ -430,11 +430,13 @@ ls_status ls_forecast_fit(ls_forecast *forecast, ls_request *request, double spe
             request->cases[i].steps = (int64_t)steps;
     }
     if (few && request->processes->rank == 0)
-        ls_log_line(&request->log, LS_LOG_NORMAL,
-                    "budget: %.1f s leaves too little time for timed steps, since setup, warm-up "
-                    "and checks take about %.1f s; some cases have at most %lld timed steps, the "
-                    "fewest that --blocks allows; use a larger `budget:`",
-                    (double)request->budget_ns * 1e-9, around_s, (long long)request->blocks);
+        ls_log_line(
+            &request->log, LS_LOG_NORMAL,
+            "budget: %.1f s is too short, since setup, warm-up and checks take about %.1f s; "
+            "some cases get only %lld timed step%s, one per block (--blocks); use a larger "
+            "`budget:`",
+            (double)request->budget_ns * 1e-9, around_s, (long long)request->blocks,
+            request->blocks == 1 ? "" : "s");
     return LS_OK;
 }
 

@@ -417,8 +417,8 @@ ls_status ls_command_predict(ls_request *request, int *exit_status)
     if (!refused && p.measured.others)
         ls_log_line(
             &request->log, LS_LOG_NORMAL,
-            "measured rows that are not compared with predictions: %zu; a row must be measured in "
-            "one process, and on one device or with --link",
+            "measured rows that are not compared with predictions: %zu; measure in one process; "
+            "with more than one device, also use --link",
             p.measured.others);
     if (!refused)
         lost = request->prediction.calibrate ? calibrate(&p) : predict_all(&p);

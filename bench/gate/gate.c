@@ -142,14 +142,15 @@ static ls_status judge_first_step(const comparison *c, ls_gate *gate)
 static ls_status judge_at_once(comparison *c, uint64_t steps, ls_gate *gate)
 {
     ls_session *session = &c->run[CANDIDATE];
-    char when[40];
+    char when[48];
     const uint64_t first = c->plan->job.start;
     LS_TRY(ls_world_agree(c->comm, ls_change_back(c->workplace, session)));
     LS_TRY(ls_gate_put(c->workplace, session, first + steps, LS_GATE_AT_ONCE, ls_gate_alone_share,
                        gate));
     if (gate->interrupted)
         return LS_OK;
-    snprintf(when, sizeof when, "%llu steps in one run", (unsigned long long)steps);
+    snprintf(when, sizeof when, "in one run of %llu step%s", (unsigned long long)steps,
+             steps == 1 ? "" : "s");
     if (c->comm) { /* ranks without judges have only a digest */
         ls_session_found found;
         LS_TRY(ls_session_look(session, &found));
@@ -225,13 +226,14 @@ static ls_status judge_library_at_once(comparison *c, uint64_t steps, ls_gate *g
         if (!(rel <= gradient_bound))
             ls_gate_wrong(
                 gate,
-                "%llu steps in one run: the reduced gradient of step %llu differs from the "
+                "in one run of %llu step%s: the reduced gradient of step %llu differs from the "
                 "sum of the replicas' gradients, added one by one%s",
-                (unsigned long long)count, (unsigned long long)(first + count - 1),
+                (unsigned long long)count, count == 1 ? "" : "s",
+                (unsigned long long)(first + count - 1),
                 ls_gate_difference(rel, gradient_bound, by));
         else if (*found.differs)
-            ls_gate_wrong(gate, "%llu steps in one run: %.220s", (unsigned long long)count,
-                          found.differs);
+            ls_gate_wrong(gate, "in one run of %llu step%s: %.220s", (unsigned long long)count,
+                          count == 1 ? "" : "s", found.differs);
         LS_TRY(ls_gate_agree(c->comm, gate));
     }
     return LS_OK;

@@ -144,10 +144,11 @@ static ls_status compare_at_once(comparison *c, uint64_t steps, ls_gate *gate)
     LS_TRY(ls_gate_hash_replicas(c, steps, gate));
     for (int d = 0; d < c->plan->all_devices && gate->pass && !c->library; d++)
         if (c->all[d] != c->stepwise[d])
-            ls_gate_wrong(gate,
-                          "%llu steps in one run: replica %d ends with different parameters than "
-                          "when it runs the same steps one at a time",
-                          (unsigned long long)steps, d);
+            ls_gate_wrong(
+                gate,
+                "in one run of %llu step%s: replica %d ends with different parameters than "
+                "when it runs the same steps one at a time",
+                (unsigned long long)steps, steps == 1 ? "" : "s", d);
     return ls_gate_agree(c->comm, gate);
 }
 

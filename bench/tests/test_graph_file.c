@@ -337,7 +337,7 @@ static void test_links_refused(void **state)
                    "shape [6,6,4], input0 has shape [8,8,2]); change either input");
     layers_refused("  - dense: {units: 4, shares: relu0}\n", "4:", "called 'relu0'");
     layers_refused("  - relu\n  - dense: {units: 4, shares: relu0}\n", "5:5",
-                   "variables can be shared only with a layer of the same kind");
+                   "this layer can share variables only with a layer of the same kind");
     layers_refused("  - relu\n  - add: [input0, relu0]\n",
                    "5:", "to name both layers, write `- add: {from");
     layers_refused("  - dense: 4\n", "4:", "the last layer, dense0, is not a loss");

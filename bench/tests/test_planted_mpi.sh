@@ -30,7 +30,7 @@ while IFS='|' read -r bug reason; do
     fi
 done <<'BUGS'
 |
-state_not_mirrored|4 steps in one run: the reduced gradient of step 3 differs
+state_not_mirrored|in one run of 4 steps: the reduced gradient of step 3 differs
 bucket_early|step 0: the reduced gradient differs
 applied_twice|step: 
 BUGS

@@ -143,8 +143,8 @@ static ls_status take_message(device_op *op, device_op *from, ls_queue *queue)
                                 false);
     if (op->partner && op->partner != from)
         return ls_fail(LS_CODE_USAGE, "communicator", op->op.name,
-                       "this operation was matched with another operation in the previous call; "
-                       "enqueue the same lists of operations together in every call");
+                       "this operation would receive from another operation than when it was last "
+                       "enqueued; enqueue the same lists of operations together each time");
     op->partner = from;
     LS_TRY(ls_queue_wait(queue, from->ready));
     LS_TRY(op->what.add

@@ -205,9 +205,11 @@ static ls_status check_twice(const ls_device_name *names, size_t count)
             if (!ls_device_name_overlaps(&names[i], &names[j]))
                 continue;
             char first[32], second[32];
-            return ls_fail(LS_CODE_USAGE, "device", ls_device_name_text(&names[i], second),
-                           "%s and %s name the same device; name each device once",
-                           ls_device_name_text(&names[j], first), second);
+            return ls_fail(
+                LS_CODE_USAGE, "device", ls_device_name_text(&names[i], second),
+                "%s and %s are the same device, or one is a part of the other; remove one of "
+                "the two",
+                ls_device_name_text(&names[j], first), second);
         }
     }
     return LS_OK;

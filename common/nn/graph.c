@@ -83,8 +83,8 @@ static ls_status share_variables(ls_graph *graph, ls_node *node)
     if (owner->shares >= 0 || (owner->layer != node->layer && !tied) ||
         (!tied && !same_options(&owner->options, &node->options)))
         return ls_fail(LS_CODE_USAGE, "graph", node->layer->name,
-                       "variables can be shared only with a layer of the same kind and options "
-                       "that has its own variables; name such a layer");
+                       "this layer can share variables only with a layer of the same kind and "
+                       "options that has its own variables; name such a layer");
     /* Infers with a copied count of variables, so that different shapes are detected. */
     size_t before = graph->variables.count, elements = graph->variables.elements;
     LS_TRY(node->layer->infer(graph, node));

@@ -23,8 +23,8 @@ static inline ls_status example_expect(bool right, const char *figure)
 {
     return right ? LS_OK
                  : ls_fail(LS_CODE_CHECK, "example", figure,
-                           "the comment at the top of this example claims this, but it did not "
-                           "happen; correct the example, or the comment");
+                           "the result is not what the comment at the top of this example says; "
+                           "correct the example, or the comment");
 }
 
 /** Allocates memory on device `index`. */

@@ -75,7 +75,7 @@ static ls_status append_blocks(ls_replica *r, const ls_gather_batch_args *batch,
                        "these kernels compute with numbers of %zu bytes, but context-parallel can "
                        "divide only inputs of 4-byte numbers; use other kernels",
                        table->real_bytes);
-    LS_TRY(ls_kernel_table_need(table, "copy_columns", "the division of positions over devices"));
+    LS_TRY(ls_kernel_table_need(table, "copy_columns", "the strategy context-parallel"));
     for (int i = 0; i < batch->count; i++) {
         float *out = batch->gather[i].out;
         one.gather[0] = batch->gather[i];

@@ -359,7 +359,7 @@ python3 - "$dir" <<'PYTHON' || fail "some lines of the table are not found with 
 import json, re, sys
 judges = {"oracle": r"^step (\d+): .* in a run on one device with the same order", "reference": r"^step (\d+): .* in training on one device",
           "gradient bound": r"^step (\d+): the gradient differs ", "loss bound": r"^step (\d+): .* when the whole batch is computed in one pass",
-          "alone": r"^step (\d+): .*trains one replica at a time", "steps in one run": r"^(\d+) steps in one run: ", "evaluation": r"^evaluation after (\d+) steps: ",
+          "alone": r"^step (\d+): .*trains one replica at a time", "steps in one run": r"^in one run of (\d+) steps?: ", "evaluation": r"^evaluation after (\d+) steps: ",
           "race check": r"^race: ", "step check": r"^step: ", "span check": r"^span: ", "plain C": r"^kernels: the first gradient of ", "slope": r"^kernels: the first gradient is ",
           "bound": r"^lead: ", "owners": r"^owner: ", "replicas": r"^step (\d+): .* on replica 0\b", "places": r"^step (\d+): .* several devices have", "traffic": r"^traffic: ",
           "learning rate": r"^step (\d+): the learning rate is ", "state": r"^after (\d+) steps, [^:]+: ",

@@ -103,7 +103,7 @@ lines (part, number, text) AS (
   UNION ALL SELECT 9, 4, printf('All this is a guess: durations are FLOPs over a rate (--durations %s); leave that '
       || 'out, and they are measured.', a ->> 'guess') FROM one WHERE a ->> 'guess' IS NOT NULL
   -- the line that runs number 1, and what that cannot tell here
-  UNION ALL SELECT 11, 0, 'That command differs from the question: ' || (:document ->> 'check_differs') || '.' FROM one
+  UNION ALL SELECT 11, 0, 'That command measures another network than the one predicted: ' || (:document ->> 'check_differs') || '.' FROM one
   UNION ALL SELECT 11, 1, printf('Not on this machine: its %d cores are fewer than %d devices, which would compute in '
       || 'turns.', a ->> 'cores', a ->> 'device_count') FROM one
     WHERE :document -> 'check' IS NOT NULL AND a ->> 'cores' < a ->> 'device_count' AND compute >= 0.5

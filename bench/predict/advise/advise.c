@@ -425,19 +425,21 @@ ls_status ls_advice_check(const ls_advice *advice, const ls_predictor *p)
             advice->over, ls_format_bytes((double)p->memory_limit, limit),
             advised->config.strategy->name, *advised->options ? " " : "", advised->options,
             ls_format_bytes((double)advised->memory, least));
+    bool several = false;                                /* strategies */
     for (size_t i = 0; i < advice->refused_count; i++) { /* the last among equal cases */
         const ls_advised *refused = &advice->refused[i];
+        several |= refused->config.strategy != advice->refused->config.strategy;
         if (!why || ls_strategy_alone(why->config.strategy) || refused->code == LS_CODE_MISSING)
             why = refused;
     }
     const char *name = why ? why->config.strategy->name : "all", *reason = why ? why->reason : "";
     char scope[64];
     const int length = snprintf(scope, sizeof scope, "strategy: %s: ", name);
-    return ls_fail(
-        why && why->code == LS_CODE_MISSING ? LS_CODE_MISSING : LS_CODE_USAGE, "advise", "ranking",
-        "the ranking is empty, since every strategy that was tried is refused; --strategy %s: %s%s",
-        name, reason + (strncmp(reason, scope, (size_t)length) == 0 ? length : 0),
-        why && !ls_strategy_alone(why->config.strategy) ? "" : ", or remove --strategy");
+    return ls_fail(why && why->code == LS_CODE_MISSING ? LS_CODE_MISSING : LS_CODE_USAGE, "advise",
+                   "ranking", "the ranking is empty, since %s is refused; --strategy %s: %s%s",
+                   several ? "every strategy tried" : "the only strategy tried", name,
+                   reason + (strncmp(reason, scope, (size_t)length) == 0 ? length : 0),
+                   why && !ls_strategy_alone(why->config.strategy) ? "" : ", or remove --strategy");
 }
 
 void ls_advice_close(ls_advice *advice)

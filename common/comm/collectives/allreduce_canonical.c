@@ -204,8 +204,8 @@ static ls_status put_half(ls_comm *comm, ls_half half, const ls_allreduce_args *
     if (a->sum_count != expected)
         return ls_fail(
             LS_CODE_USAGE, "all-reduce", "canonical",
-            "rank %d gives another number of partial sums (%zu) than its part of the batch has "
-            "groups (%zu); give one partial sum for each group",
+            "the number of partial sums from rank %d is %zu, but its part of the batch requires "
+            "%zu; give one for each group of shards",
             comm->rank, a->sum_count, expected);
     if (comm->size == 1)
         return LS_OK;

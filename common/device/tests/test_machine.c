@@ -245,7 +245,7 @@ static void specs_resolve(void **state)
         &machine, "/job:worker/task:1/cpu:1", LS_CODE_MISSING,
         "device: /job:worker/replica:0/task:1/cpu:1: this device belongs to another process");
     check_resolve(&machine, "cpu:0+/CPU:0", LS_CODE_USAGE,
-                  "device: cpu:0: cpu:0 and cpu:0 name the same device");
+                  "device: cpu:0: cpu:0 and cpu:0 are the same device, or");
     static const char *const bad[] = {
         "",    "0", "-1",     "4097",   "99999999999999999999", "2x",           "1.5",
         "cpu", "+", "cpu:0+", "+cpu:0", "cpu:0,cpu:1",          "cpu:0 + cpu:1"};
@@ -269,7 +269,8 @@ static void gpus_come_first_and_split(void **state)
                   "device: gpu:0/1: this logical GPU does not exist");
     check_resolve(&split, "3", LS_CODE_OK, "gpu:0/0 gpu:0/1 gpu:1/0");
     check_resolve(&split, "gpu:0/0+gpu:0/1+cpu:1", LS_CODE_OK, "gpu:0/0 gpu:0/1 cpu:1");
-    check_resolve(&split, "gpu:0+gpu:0/1", LS_CODE_USAGE, "gpu:0 and gpu:0/1 name the same device");
+    check_resolve(&split, "gpu:0+gpu:0/1", LS_CODE_USAGE,
+                  "gpu:0 and gpu:0/1 are the same device, or");
     check_resolve(&split, "5", LS_CODE_MISSING, "gpu:0/0, gpu:0/1, gpu:1/0, gpu:1/1");
 }
 

@@ -171,7 +171,7 @@ static ls_status check_order(const ls_graph *whole, const int *place)
                : ls_fail(
                      LS_CODE_USAGE, "placement", ls_graph_node_name(whole, wrong, name),
                      "this layer's output is used on two other devices, or on another device and "
-                     "later on this layer's own; place all layers that use it on one device");
+                     "later on its own device; place all layers that use it on one device");
 }
 
 /* ---- Building a part ------------------------------------------------------------------------- */

@@ -10,10 +10,11 @@ static ls_status infer(ls_graph *graph, ls_node *node)
     const ls_shape *image = &graph->nodes[node->inputs[0]].shape;
     const int64_t *size = image->size;
     if (image->rank != 3)
-        return ls_layer_refuse_input(node->layer->name,
-                                     node->layer == &ls_layer_channels_last
-                                         ? "an image, [channels, height, width]"
-                                         : "an image, [height, width, channels]");
+        return ls_layer_refuse_input(
+            node->layer->name,
+            node->layer == &ls_layer_channels_last
+                ? "an image, [channels, height, width], to move its channels to the end"
+                : "an image, [height, width, channels], to move its channels to the front");
     node->shape = node->layer == &ls_layer_channels_last
                       ? (ls_shape){.rank = 3, .size = {size[1], size[2], size[0]}}
                       : (ls_shape){.rank = 3, .size = {size[2], size[0], size[1]}};

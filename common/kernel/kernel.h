@@ -453,8 +453,10 @@ extern const ls_registry ls_kernel_tables;
 /** LS_CODE_USAGE with the valid names where there is none of this name. */
 ls_status ls_kernel_table_find(const char *name, const ls_kernel_table **out);
 
-/** LS_CODE_MISSING where the table has no entry of this name; `whose` needs it. */
-ls_status ls_kernel_table_need(const ls_kernel_table *table, const char *entry, const char *whose);
+/** LS_CODE_MISSING where the table has no entry of this name, which `whose` needs; `instead` names
+ * what works without it, as "--sync-bn no". */
+ls_status ls_kernel_table_need(const ls_kernel_table *table, const char *entry, const char *whose,
+                               const char *instead);
 
 /** The table that runs on this device by default; NULL where there is none. */
 const ls_kernel_table *ls_kernel_table_default(ls_device_kind kind);

@@ -31,7 +31,8 @@ typedef struct entry_field {
 static const entry_field entries[] = {LS_KERNEL_ENTRIES(ENTRY_FIELD)};
 #undef ENTRY_FIELD
 
-ls_status ls_kernel_table_need(const ls_kernel_table *table, const char *entry, const char *whose)
+ls_status ls_kernel_table_need(const ls_kernel_table *table, const char *entry, const char *whose,
+                               const char *instead)
 {
     for (size_t i = 0; i < sizeof entries / sizeof *entries; i++) {
         if (strcmp(entries[i].name, entry) != 0)
@@ -43,8 +44,8 @@ ls_status ls_kernel_table_need(const ls_kernel_table *table, const char *entry, 
     }
     return ls_fail(LS_CODE_MISSING, "kernels", table->name,
                    "these kernels have no operation %s, which %s needs; use another type of "
-                   "device, or replace %s",
-                   entry, whose, whose);
+                   "device, or %s",
+                   entry, whose, instead);
 }
 
 const ls_kernel_table *ls_kernel_table_default(ls_device_kind kind)

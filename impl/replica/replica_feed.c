@@ -39,7 +39,8 @@ static ls_status append_crops(ls_replica *r, const feed_source *source, const ls
                                         .out = ls_net_input(net, 0),
                                         .pad = r->job->model->need.border};
     ls_op *op;
-    LS_TRY(ls_kernel_table_need(r->kernels->table, "gather_crops", "this data set"));
+    LS_TRY(ls_kernel_table_need(r->kernels->table, "gather_crops", "the data set",
+                                "another data set"));
     LS_TRY(r->kernels->table->gather_crops(r->kernels, &crops, &op));
     return ls_op_list_add(ops, op);
 }
@@ -75,7 +76,8 @@ static ls_status append_blocks(ls_replica *r, const ls_gather_batch_args *batch,
                        "these kernels compute with numbers of %zu bytes, but context-parallel can "
                        "divide only inputs of 4-byte numbers; use other kernels",
                        table->real_bytes);
-    LS_TRY(ls_kernel_table_need(table, "copy_columns", "the strategy context-parallel"));
+    LS_TRY(ls_kernel_table_need(table, "copy_columns", "the strategy context-parallel",
+                                "another strategy"));
     for (int i = 0; i < batch->count; i++) {
         float *out = batch->gather[i].out;
         one.gather[0] = batch->gather[i];

@@ -140,7 +140,7 @@ static ls_status append_average(ls_replica *r, ls_range range, const ls_replica_
         .value = element_at(r, ls_replica_trained(r), at->trained),
         .average = element_at(r, r->updated.state[LS_AVERAGES], at->state)};
     ls_op *op;
-    LS_TRY(ls_kernel_table_need(r->kernels->table, "moving_average", "this model"));
+    LS_TRY(ls_kernel_table_need(r->kernels->table, "moving_average", "the model", "another model"));
     LS_TRY(r->kernels->table->moving_average(r->kernels, &args, &op));
     op->use = LS_TIME_OPTIMIZER;
     return ls_op_list_add(ops, op);
@@ -226,7 +226,7 @@ ls_status ls_replica_decay_loss(ls_replica *r, ls_op_list *ops)
         .range_count = ranges.count,
         .loss = r->loss.decay};
     ls_op *op;
-    LS_TRY(ls_kernel_table_need(r->kernels->table, "weight_decay", "this model"));
+    LS_TRY(ls_kernel_table_need(r->kernels->table, "weight_decay", "the model", "another model"));
     LS_TRY(r->kernels->table->weight_decay(r->kernels, &args, &op));
     op->use = LS_TIME_OPTIMIZER;
     return ls_op_list_add(ops, op);

@@ -26,7 +26,7 @@ static ls_status append_add(const ls_slice *s, const double *const parts[2], dou
     const ls_add_sums_args args = {
         .count = (int64_t)count, .a = parts[0], .b = parts[1], .out = out};
     ls_op *op;
-    LS_TRY(ls_kernel_table_need(kernels->table, "add_sums", "--sync-bn yes"));
+    LS_TRY(ls_kernel_table_need(kernels->table, "add_sums", "--sync-bn yes", "--sync-bn no"));
     LS_TRY(kernels->table->add_sums(kernels, &args, &op));
     return ls_op_list_add(ops, op);
 }

@@ -23,7 +23,7 @@ ls_status ls_layer_backward(const ls_layer_site *site, ls_op_list *ops)
     {                                                                                              \
         const ls_kernel_table *table = site->kernels->table;                                       \
         ls_op *op;                                                                                 \
-        LS_TRY(ls_kernel_table_need(table, #entry, site->node->layer->name));                      \
+        LS_TRY(ls_kernel_table_need(table, #entry, site->node->layer->name, "another model"));     \
         LS_TRY(table->entry(site->kernels, arguments, &op));                                       \
         return ls_op_list_add(ops, op);                                                            \
     }

@@ -208,8 +208,9 @@ static ls_status copy_blocks(ls_step *s, const ls_call *c, const addend *a, cons
         ls_op *op;
         if (back ? scatters != own : !scatters && !own)
             continue;
-        LS_TRY(
-            ls_kernel_table_need(kernels->table, "copy_columns", "--tensor-parallel-sequence yes"));
+        LS_TRY(ls_kernel_table_need(kernels->table, "copy_columns",
+                                    "--tensor-parallel-sequence yes",
+                                    "--tensor-parallel-sequence no"));
         LS_TRY(kernels->table->copy_columns(kernels, &args, &op));
         LS_TRY(ls_op_list_add(ops, op));
     }

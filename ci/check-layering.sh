@@ -28,7 +28,7 @@ BEGIN {
   order("common/kernel/cpu/", "elements < product conv images < sequences transformer < cpu_kernels.c vector_loops.c")
   order("common/kernel/cuda/", "elements product images < conv sequences")
   order("common/nn/", "divide < layers models")
-  order("bench/", "rows statistics checkpoint < case output progress < train < gate cli trace play < row micro report results < regress predict < commands < main.c")
+  order("bench/", "rows statistics checkpoint < case output progress < train < gate cli trace < row micro report results < regress play < predict < commands < main.c")
   order("bench/output/", "table")
   order("bench/train/", "trial")
   order("bench/play/", "simgrid")

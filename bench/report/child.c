@@ -62,7 +62,8 @@ static ls_status start(char *const argv[], const int ends[2], ls_child *child, p
 }
 
 /* Whether to keep waiting for it. */
-static ls_status check(const char *name, const int ends[2], uint64_t begin, uint64_t limit_ns)
+static ls_status check(const char *name, const int ends[2], uint64_t begin, uint64_t limit_ns,
+                       size_t most)
 {
     struct stat facts;
     if (ls_interrupted())
@@ -74,24 +75,24 @@ static ls_status check(const char *name, const int ends[2], uint64_t begin, uint
                        "why, or give it a smaller model or fewer cases",
                        (double)limit_ns * 1e-9);
     for (int i = 0; i < 2; i++)
-        if (fstat(ends[i], &facts) == 0 && facts.st_size > TEXT_MOST)
+        if (fstat(ends[i], &facts) == 0 && (size_t)facts.st_size > most)
             return ls_fail(LS_CODE_MISSING, "program", name,
-                           "this program printed more than %d MiB and was killed; see what it "
+                           "this program printed more than %zu MiB and was killed; see what it "
                            "prints when it runs alone",
-                           TEXT_MOST >> 20);
+                           most >> 20);
     return LS_OK;
 }
 
 /* Sleeps until the process ends; polls if the system cannot notify. */
 static ls_status await(pid_t pid, const char *name, const int ends[2], uint64_t limit_ns,
-                       int *state)
+                       size_t most, int *state)
 {
     const uint64_t begin = ls_clock_ns();
     struct pollfd end = {(int)syscall(SYS_pidfd_open, pid, 0), POLLIN, 0};
     ls_status status = LS_OK;
     while (waitpid(pid, state, status ? 0 : WNOHANG) != pid) {
         if (!status)
-            status = check(name, ends, begin, limit_ns);
+            status = check(name, ends, begin, limit_ns, most);
         if (status)
             kill(-pid, SIGKILL);
         else
@@ -126,7 +127,8 @@ ls_status ls_child_run(char *const argv[], uint64_t limit_ns, ls_child *child)
     if (!status)
         status = start(argv, ends, child, &pid);
     if (!status)
-        status = await(pid, argv[0], ends, limit_ns, &state);
+        status = await(pid, argv[0], ends, limit_ns,
+                       child->most > TEXT_MOST ? child->most : TEXT_MOST, &state);
     if (!status) {
         child->err = ls_child_read(ends[1], &bytes);
         child->out = ls_child_read(ends[0], &child->out_bytes);

@@ -11,6 +11,7 @@ typedef struct ls_child {
     FILE *input;        /**< given: its standard input; NULL means nothing */
     char **environment; /**< given; NULL means this program's */
     const char *folder; /**< given: where it runs; NULL means here */
+    size_t most;        /**< given: bytes that it may print; less than 64 MiB means that */
     char *out, *err;    /**< its output and errors; NULL only after a failure */
     size_t out_bytes;   /**< of `out`, which a zero follows */
     int code;           /**< exit status; 128 + signal where a signal ended it */

@@ -484,6 +484,7 @@ int main(int argc, char **argv)
                      argv[1]);
         return 2;
     }
+    prctl(PR_SET_PDEATHSIG, SIGKILL); // in a process group of its own
     Input in;
     in.read();
     try {

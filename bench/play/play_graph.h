@@ -13,12 +13,14 @@
 #include <stdint.h>
 
 enum { LS_PLAY_NONE = UINT32_MAX }; /**< no node */
+enum { LS_PLAY_FORMULA = 2 };       /**< see ls_activity_node.rounds */
 
 /** A delay, or a message. */
 typedef struct ls_activity_node {
     double amount;   /**< ns of a delay; bytes of a message */
     int from, to;    /**< devices; a delay: the device, and -1 */
-    uint32_t rounds; /**< latencies of a message; a delay: 1 if it is the network's */
+    uint32_t rounds; /**< latencies of a message; a delay: 0 if it computes, 1 if it is the
+                          network's, from LS_PLAY_FORMULA on by that formula */
     uint32_t step;   /**< that it belongs to */
     uint32_t waits;  /**< number of activities that it waits for; after ls_play_seal */
 } ls_activity_node;

@@ -79,47 +79,48 @@ static float *address_of(size_t number, size_t count)
     return (float *)(base + number * ((count + 64) / 16 * 16) * sizeof(float)); // NOLINT
 }
 
-static ls_status read_rank(reader *r, const ls_layout *layout)
+static ls_status read_rank(reader *r)
 {
-    const ls_expanded *e = r->to;
-    const ls_allreduce *a = e->algorithm;
+    const ls_virtual_comm *what = &r->to->what;
+    const ls_allreduce *a = r->to->algorithm;
     ls_subtree trees[LS_SUBTREES];
     float *sums[LS_SUBTREES];
-    ls_allreduce_args args = {.data = address_of(1, e->extent.count),
-                              .count = e->extent.count,
-                              .cut = &e->extent,
-                              .scratch = address_of(LS_SUBTREES + 2, e->extent.count),
-                              .shards = e->shards,
-                              .of = e->of};
-    const int groups = e->of.groups ? e->of.groups : 1;
-    if (e->shards && e->half != LS_ALL_GATHER) {
-        args.sum_count = ls_canonical_subtrees(e->of.group * e->ranks + r->base.rank,
-                                               groups * e->ranks, e->shards, trees);
+    const size_t count = what->extent.count;
+    ls_allreduce_args args = {.data = address_of(1, count),
+                              .count = count,
+                              .cut = &what->extent,
+                              .scratch = address_of(LS_SUBTREES + 2, count),
+                              .shards = what->shards,
+                              .of = what->of};
+    const int groups = what->of.groups ? what->of.groups : 1;
+    if (what->shards && what->half != LS_ALL_GATHER) {
+        args.sum_count = ls_canonical_subtrees(what->of.group * what->size + r->base.rank,
+                                               groups * what->size, what->shards, trees);
         args.sums = sums;
         for (size_t k = 0; k < args.sum_count; k++)
-            sums[k] = address_of(1 + k, e->extent.count);
+            sums[k] = address_of(1 + k, count);
     }
     ls_op_list ops = {0};
-    r->base.layout = layout;
-    ls_status status = e->half == LS_HALVES ? a->build(&r->base, &args, &ops)
-                                            : a->half(&r->base, e->half, &args, &ops);
+    ls_status status = what->half == LS_HALVES ? a->build(&r->base, &args, &ops)
+                                               : a->half(&r->base, what->half, &args, &ops);
     return ls_status_first(status, add_local_sums(r, &ops));
 }
 
-static ls_status read_messages(ls_expanded *e, ls_device *const *devices)
+static ls_status read_messages(ls_expanded *e)
 {
     reader r = {.to = e};
     ls_status status = LS_OK;
-    for (int rank = 0; rank < e->ranks && !status; rank++) {
+    for (int rank = 0; rank < e->what.size && !status; rank++) {
         r.base = (ls_comm){.backend = &reading,
                            .rank = rank,
-                           .size = e->ranks,
-                           .device = devices[rank],
+                           .size = e->what.size,
+                           .device = e->what.devices[rank],
+                           .layout = e->what.layout,
                            .linked = true};
         e->first[rank] = r.count;
-        status = read_rank(&r, e->layout);
+        status = read_rank(&r);
     }
-    e->first[e->ranks] = r.count;
+    e->first[e->what.size] = r.count;
     free(r.op.accesses);
     free(r.op.messages);
     return status;
@@ -129,37 +130,39 @@ static ls_status read_messages(ls_expanded *e, ls_device *const *devices)
 
 /* Reduce-scatter: rank r sends all blocks but its own, r. All-gather: all but block r + 1, which
  * the next rank has (allreduce_ring.c). Empty blocks are not sent. */
-static void sum_ring(const ls_expanded *e, int rank, size_t *sent, uint32_t *rounds, size_t *added)
+static void sum_ring(const ls_virtual_comm *what, int rank, size_t *sent, uint32_t *rounds,
+                     size_t *added)
 {
-    const int next = (rank + 1) % e->ranks;
-    const size_t own = ls_comm_parts(e->extent, rank, 1, e->ranks).count;
-    const size_t after = ls_comm_parts(e->extent, next, 1, e->ranks).count;
-    const size_t filled = (size_t)ls_comm_filled(e->extent, e->ranks); /* that are not empty */
+    const ls_extent extent = what->extent;
+    const size_t own = ls_comm_parts(extent, rank, 1, what->size).count;
+    const size_t after = ls_comm_parts(extent, (rank + 1) % what->size, 1, what->size).count;
+    const size_t filled = (size_t)ls_comm_filled(extent, what->size); /* that are not empty */
     *sent = *added = 0;
     *rounds = 0;
-    if (e->half != LS_ALL_GATHER) {
-        *sent += e->extent.count - own;
-        *added += e->extent.count - own;
+    if (what->half != LS_ALL_GATHER) {
+        *sent += extent.count - own;
+        *added += extent.count - own;
         *rounds += (uint32_t)(filled - (own > 0));
     }
-    if (e->half != LS_REDUCE_SCATTER) {
-        *sent += e->extent.count - after;
+    if (what->half != LS_REDUCE_SCATTER) {
+        *sent += extent.count - after;
         *rounds += (uint32_t)(filled - (after > 0));
     }
 }
 
 static ls_status make_flows(ls_expanded *e)
 {
-    LS_TRY(ls_allocate("all-reduce", &e->moves, (size_t)e->ranks, sizeof *e->moves));
-    for (int rank = 0; rank <= e->ranks; rank++)
+    const int ranks = e->what.size;
+    LS_TRY(ls_allocate("all-reduce", &e->moves, (size_t)ranks, sizeof *e->moves));
+    for (int rank = 0; rank <= ranks; rank++)
         e->first[rank] = (size_t)rank;
-    for (int rank = 0; rank < e->ranks; rank++) {
-        const int next = (rank + 1) % e->ranks;
+    for (int rank = 0; rank < ranks; rank++) {
+        const int next = (rank + 1) % ranks;
         ls_move *own = &e->moves[rank], *next_move = &e->moves[next];
         size_t added;
         own->to = next;
         next_move->from = rank;
-        sum_ring(e, rank, &own->sent, &own->sent_rounds, &added);
+        sum_ring(&e->what, rank, &own->sent, &own->sent_rounds, &added);
         next_move->received = own->sent;
         next_move->came_rounds = own->sent_rounds;
         next_move->added = added;
@@ -185,45 +188,55 @@ static bool is_alike(const ls_layout *a, const ls_layout *b)
     return true;
 }
 
-/* Which group it is counts only for the sums of exact mode. */
-static bool is(const ls_expanded *e, const ls_allreduce *algorithm, const ls_virtual_comm *what)
+/* The host of a rank, as far from the first rank's. */
+static int host_of(const ls_virtual_comm *what, int rank, int per_host)
 {
-    const ls_extent a = e->extent, b = what->extent;
-    return e->algorithm == algorithm && e->half == what->half && e->ranks == what->size &&
-           a.count == b.count && a.blocks == b.blocks && a.begin == b.begin &&
-           e->shards == what->shards && is_alike(e->layout, what->layout) &&
-           (!e->shards || (e->of.group == what->of.group && e->of.groups == what->of.groups));
+    return ls_virtual_number(what->devices[rank]) / per_host -
+           ls_virtual_number(*what->devices) / per_host;
+}
+
+/* Which group it is counts only for the sums of exact mode. */
+static bool is(const ls_expansions *list, const ls_expanded *e, const ls_allreduce *algorithm,
+               const ls_virtual_comm *what)
+{
+    const ls_virtual_comm *known = &e->what;
+    const ls_extent a = known->extent, b = what->extent;
+    if (e->algorithm != algorithm || known->half != what->half || known->size != what->size ||
+        a.count != b.count || a.blocks != b.blocks || a.begin != b.begin ||
+        known->shards != what->shards || !is_alike(known->layout, what->layout) ||
+        (known->shards &&
+         (known->of.group != what->of.group || known->of.groups != what->of.groups)))
+        return false;
+    for (int r = 0, each = list->devices_per_host; each && r < what->size; r++)
+        if (host_of(known, r, each) != host_of(what, r, each))
+            return false;
+    return true;
 }
 
 ls_status ls_expand(ls_expansions *list, const ls_allreduce *algorithm, const ls_virtual_comm *what,
-                    const ls_expanded **out)
+                    size_t *number)
 {
     ls_expanded *e;
-    for (size_t i = list->count; i-- > 0;) {
-        *out = list->items[i];
-        if (is(*out, algorithm, what))
+    for (*number = list->count; (*number)-- > 0;)
+        if (is(list, list->items[*number], algorithm, what))
             return LS_OK;
-    }
+    *number = list->count;
     LS_TRY(ls_grow("all-reduce", &list->items, list->count, sizeof *list->items));
     LS_TRY(ls_allocate("all-reduce", &e, 1, sizeof *e));
     list->items[list->count++] = e;
-    *e = (ls_expanded){.algorithm = algorithm,
-                       .half = what->half,
-                       .ranks = what->size,
-                       .extent = what->extent,
-                       .shards = what->shards,
-                       .of = what->of,
-                       .layout = what->layout};
-    *out = e;
-    LS_TRY(ls_allocate("all-reduce", &e->first, (size_t)e->ranks + 1, sizeof *e->first));
-    if (list->level != LS_EXPAND_MESSAGES && e->algorithm == &ls_allreduce_ring && e->ranks > 1)
+    *e = (ls_expanded){.algorithm = algorithm, .what = *what};
+    if (!algorithm)
+        return LS_OK;
+    LS_TRY(ls_allocate("all-reduce", &e->first, (size_t)what->size + 1, sizeof *e->first));
+    if (list->level != LS_EXPAND_MESSAGES && algorithm == &ls_allreduce_ring && what->size > 1)
         return make_flows(e);
-    return read_messages(e, what->devices);
+    return read_messages(e);
 }
 
 void ls_expansions_close(ls_expansions *list)
 {
     for (size_t i = 0; i < list->count; i++) {
+        ls_play_close(&list->items[i]->alone);
         free(list->items[i]->first);
         free(list->items[i]->moves);
         free(list->items[i]);

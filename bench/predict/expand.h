@@ -14,6 +14,7 @@
  */
 #pragma once
 
+#include "bench/play/play_graph.h"
 #include "bench/predict/virtual.h"
 
 typedef enum ls_expansion { LS_EXPAND_FLOWS, LS_EXPAND_MESSAGES, LS_EXPAND_FORMULA } ls_expansion;
@@ -29,27 +30,26 @@ typedef struct ls_move {
     uint32_t sent_rounds, came_rounds; /**< messages that make up each of both */
 } ls_move;
 
+/** What all-reduces take and exchange that are alike. */
 typedef struct ls_expanded {
-    const ls_allreduce *algorithm;
-    ls_half half;
-    int ranks;
-    ls_extent extent;
-    int64_t shards;
-    ls_rank_group of;
-    const ls_layout *layout;
-    size_t *first; /**< [ranks + 1] where a rank's moves begin */
+    const ls_allreduce *algorithm; /**< NULL means NCCL's, whose moves nobody knows */
+    ls_virtual_comm what;          /**< one of them */
+    size_t *first;                 /**< [size + 1] where a rank's moves begin */
     ls_move *moves;
+    ls_play_graph alone; /**< by formula: the all-reduce by itself, sealed */
+    ls_traffic sent;     /**< in it */
+    double ns;           /**< that it takes */
 } ls_expanded;
 
 typedef struct ls_expansions {
     ls_expansion level;
-    ls_expanded **items; /**< [count] */
+    int devices_per_host; /**< ranks on unlike hosts are not alike; 0 if that does not matter */
+    ls_expanded **items;  /**< [count] */
     size_t count;
 } ls_expansions;
 
-/** The expansion of an all-reduce of `algorithm` that an operation stands for; owned by the list.
- */
+/** The number of the expansion of an all-reduce of `algorithm` that an operation stands for. */
 ls_status ls_expand(ls_expansions *list, const ls_allreduce *algorithm, const ls_virtual_comm *what,
-                    const ls_expanded **out);
+                    size_t *number);
 
 void ls_expansions_close(ls_expansions *list);

@@ -213,13 +213,10 @@ static ls_status play_other(const ls_predictor *p, const ls_plan_of_case *plan, 
                             double *out)
 {
     const size_t warmup = (size_t)plan->warmup, steps = (size_t)plan->timed;
-    const bool formula = p->level == LS_EXPAND_FORMULA;
     const bool ports = platform->kind != LS_PLATFORM_FILE; /* an estimate is enough */
     play.platform = platform;
     draw(p, ls_predictor_durations(p, plan), &play, 0, 0, true, warmup + steps, room->factors);
-    if (formula)
-        LS_TRY(
-            ls_formulas_move(&unrolled->formulas, &unrolled->graph, platform, p->devices_per_host));
+    LS_TRY(ls_unrolled_move(unrolled, platform, p->devices_per_host));
     LS_TRY(ls_engine_play(ports ? LS_ENGINE_PORTS : p->engine, &play, room->end_ns));
     take_steps(unrolled, room->end_ns, warmup, steps, room->ends, room->sorted);
     *out = plan->job.update.period > 1 ? ls_statistics_mean(room->sorted, steps)
@@ -282,8 +279,7 @@ ls_status ls_predictor_play(const ls_predictor *p, const ls_plan_of_case *plan,
     for (size_t i = 0; i < p->other_count; i++)
         LS_TRY(play_other(p, plan, play, &p->others[i], &unrolled, &room, &out->other_ms[i]));
     if (p->other_count)
-        LS_TRY(ls_formulas_move(&unrolled.formulas, &unrolled.graph, &p->platform,
-                                p->devices_per_host));
+        LS_TRY(ls_unrolled_move(&unrolled, &p->platform, p->devices_per_host));
     if (files->goal || files->chakra) { /* the first draw */
         draw(p, what.durations, &play, plan->config->seed, 0, out->draws == 1, steps, room.factors);
         LS_TRY(write_graph(files, &play, out));

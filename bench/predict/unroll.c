@@ -33,136 +33,84 @@ static ls_status play_alone(const ls_play_graph *graph, const ls_platform *platf
 }
 
 /* Sets `ns`: what it takes if its ranks begin together, and no other message uses their ports. */
-static ls_status take_time(ls_formula *f, const ls_platform *platform, int per_host)
+static ls_status take_time(ls_expanded *e, const ls_platform *platform, int per_host)
 {
-    return f->nccl ? ls_nccl_allreduce(f->nccl, platform, per_host, &f->ns)
-                   : play_alone(&f->alone, platform, per_host, &f->ns);
+    return e->algorithm ? play_alone(&e->alone, platform, per_host, &e->ns)
+                        : ls_nccl_allreduce(&e->what, platform, per_host, &e->ns);
 }
 
-ls_status ls_formulas_move(ls_formulas *all, ls_play_graph *graph, const ls_platform *platform,
-                           int per_host)
+ls_status ls_unrolled_move(ls_unrolled *u, const ls_platform *platform, int per_host)
 {
-    for (size_t i = 0; i < all->count; i++)
-        LS_TRY(take_time(&all->items[i], platform, per_host));
-    for (size_t i = 0; i < all->use_count; i++)
-        graph->nodes[all->uses[i].node].amount = all->items[all->uses[i].formula].ns;
+    for (size_t i = 0; i < u->all.count && u->all.level == LS_EXPAND_FORMULA; i++)
+        LS_TRY(take_time(u->all.items[i], platform, per_host));
+    for (size_t n = 0; n < u->graph.count; n++)
+        if (u->graph.nodes[n].to < 0 && u->graph.nodes[n].rounds >= LS_PLAY_FORMULA)
+            u->graph.nodes[n].amount = u->all.items[u->graph.nodes[n].rounds - LS_PLAY_FORMULA]->ns;
     return LS_OK;
 }
 
-static void close_formulas(ls_formulas *all)
-{
-    for (size_t i = 0; i < all->count; i++) {
-        free(all->items[i].hosts);
-        ls_play_close(&all->items[i].alone);
-    }
-    free(all->items);
-    free(all->uses);
-}
-
-/* What an all-reduce takes by itself if its ranks begin together, and what they send. */
-static ls_status make_formula(const ls_unroller *u, const ls_virtual_comm *comm, ls_formula *out)
+/* The all-reduce by itself, and what its ranks send. */
+static ls_status make_alone(const ls_unroller *u, ls_expanded *e)
 {
     ls_unrolled alone = {0};
     ls_unroller inner = {.what = u->what, .times = u->times, .out = &alone};
     ls_status status = LS_OK;
-    for (int rank = 0; rank < comm->size && !status; rank++) {
-        ls_virtual_comm copy = *comm;
-        ls_unroll_task w = {.device = ls_virtual_number(comm->devices[rank]), .tail = LS_PLAY_NONE};
+    for (int rank = 0; rank < e->what.size && !status; rank++) {
+        ls_virtual_comm copy = e->what;
+        ls_unroll_task w = {.device = ls_virtual_number(copy.devices[rank]), .tail = LS_PLAY_NONE};
         copy.rank = rank;
         status = ls_unroll_flush(&inner, &w, true);
-        for (size_t i = out->of->first[rank]; i < out->of->first[rank + 1] && !status; i++)
-            status = ls_unroll_move(&inner, &w, &copy, &out->of->moves[i]);
+        for (size_t i = e->first[rank]; i < e->first[rank + 1] && !status; i++)
+            status = ls_unroll_move(&inner, &w, &copy, &e->moves[i]);
         if (!status)
             status = ls_unroll_flush(&inner, &w, false);
     }
     if (!status)
         status = ls_play_seal(&alone.graph, 0);
-    out->alone = alone.graph;
-    out->sent = alone.sent;
+    e->alone = alone.graph;
+    e->sent = alone.sent;
     free(inner.channels);
     free(inner.pending);
-    return status ? status : take_time(out, u->what->platform, u->what->devices_per_host);
+    return status;
 }
 
-static int host_of(const ls_unroller *u, const ls_virtual_comm *comm, int rank)
+/* The first rank of a group that comes to an all-reduce: the others wait for its activity. */
+static ls_status meet_all(ls_unroller *u, const ls_unroll_task *w, const ls_virtual_comm *comm,
+                          ls_unroll_channel *meeting)
 {
-    const int host = ls_virtual_number(comm->devices[rank]) / u->what->devices_per_host;
-    return host - ls_virtual_number(comm->devices[0]) / u->what->devices_per_host;
-}
-
-static bool is_formula(const ls_unroller *u, const ls_formula *f, const ls_expanded *all,
-                       const ls_virtual_comm *comm)
-{
-    if (f->of != all || (f->nccl && (f->nccl->extent.count != comm->extent.count ||
-                                     f->nccl->half != comm->half || f->nccl->size != comm->size)))
-        return false;
-    for (int r = 0; r < comm->size && u->what->platform->kind != LS_PLATFORM_FLAT; r++)
-        if (f->hosts[r] != host_of(u, comm, r))
-            return false;
-    return true;
-}
-
-static ls_status find_formula(ls_unroller *u, const ls_virtual_comm *comm, const ls_expanded *all,
-                              size_t *number)
-{
-    ls_formulas *known = &u->out->formulas;
-    for (*number = known->count; (*number)-- > 0;)
-        if (is_formula(u, &known->items[*number], all, comm))
-            return LS_OK;
-    *number = known->count;
-    LS_TRY(ls_grow("predict", &known->items, known->count, sizeof *known->items));
-    ls_formula *f = &known->items[known->count++];
-    *f = (ls_formula){.of = all, .nccl = all ? NULL : comm};
-    LS_TRY(ls_allocate("predict", &f->hosts, (size_t)comm->size, sizeof *f->hosts));
-    for (int r = 0; r < comm->size; r++)
-        f->hosts[r] = host_of(u, comm, r);
-    return all ? make_formula(u, comm, f)
-               : take_time(f, u->what->platform, u->what->devices_per_host);
-}
-
-static ls_status find_group(ls_unroller *u, const ls_virtual_comm *comm, ls_formula_group **out)
-{
-    for (size_t i = 0; i < u->group_count; i++) {
-        *out = &u->groups[i];
-        if ((*out)->group == comm->group)
-            return LS_OK;
-    }
-    LS_TRY(ls_grow("predict", &u->groups, u->group_count, sizeof *u->groups));
-    *out = &u->groups[u->group_count];
-    **out = (ls_formula_group){.group = comm->group, .size = comm->size};
-    LS_TRY(ls_allocate("predict", &(*out)->seen, (size_t)comm->size, sizeof *(*out)->seen));
-    u->group_count++;
+    const ls_unroll *what = u->what;
+    ls_expansions *all = &u->out->all;
+    const size_t known = all->count;
+    uint32_t joined;
+    size_t number;
+    LS_TRY(ls_expand(all, what->by_nccl ? NULL : what->algorithm, comm, &number));
+    ls_expanded *e = all->items[number];
+    if (number == known && e->algorithm)
+        LS_TRY(make_alone(u, e));
+    if (number == known)
+        LS_TRY(take_time(e, what->platform, what->devices_per_host));
+    ls_unroll_count_sent(u, e->sent.bytes_sent, e->sent.messages_sent);
+    LS_TRY(ls_play_delay(&u->out->graph, u->step, w->device, 0, LS_PLAY_NONE, &joined));
+    meeting->first = joined;
+    meeting->last = number + 1;
     return LS_OK;
 }
 
 static ls_status by_formula(ls_unroller *u, ls_unroll_task *w, const ls_virtual_comm *comm)
 {
-    const ls_expanded *all = NULL;
-    ls_formula_group *f;
+    ls_unroll_channel *c;
     ls_play_graph *g = &u->out->graph;
-    if (!u->what->by_nccl)
-        LS_TRY(ls_expand(&u->expansions, u->what->algorithm, comm, &all));
-    LS_TRY(find_group(u, comm, &f));
     LS_TRY(ls_unroll_flush(u, w, false));
-    const size_t k = f->seen[comm->rank]++;
-    if (k == f->count) {
-        LS_TRY(ls_grow("predict", &f->joined, f->count, sizeof *f->joined));
-        LS_TRY(ls_grow("predict", &f->formula, f->count, sizeof *f->formula));
-        LS_TRY(find_formula(u, comm, all, &f->formula[k]));
-        const ls_traffic sent = u->out->formulas.items[f->formula[k]].sent;
-        ls_unroll_count_sent(u, sent.bytes_sent, sent.messages_sent);
-        LS_TRY(ls_play_delay(g, u->step, w->device, 0, LS_PLAY_NONE, &f->joined[k]));
-        f->count++;
-    }
-    LS_TRY(ls_play_wait(g, w->tail, f->joined[k]));
+    LS_TRY(ls_unroll_channel_of(u, comm->group, comm->rank, LS_SEEN, &c));
+    LS_TRY(ls_unroll_channel_of(u, comm->group, (int)c->first++, LS_ALL_RANKS, &c));
+    if (!c->last)
+        LS_TRY(meet_all(u, w, comm, c));
+    const uint32_t number = (uint32_t)c->last - 1, joined = (uint32_t)c->first;
+    LS_TRY(ls_play_wait(g, w->tail, joined));
     ls_play_label label = {w->name, w->lane, LS_TIME_COMMUNICATION, w->tail, w->microbatch};
-    LS_TRY(ls_play_delay(g, u->step, w->device, u->out->formulas.items[f->formula[k]].ns,
-                         f->joined[k], &w->tail));
+    LS_TRY(ls_play_delay(g, u->step, w->device, u->out->all.items[number]->ns, joined, &w->tail));
     ls_play_show(g, w->tail, label);
-    g->nodes[w->tail].rounds = 1;
-    ls_formulas *all_of = &u->out->formulas;
-    LS_TRY(ls_grow("predict", &all_of->uses, all_of->use_count, sizeof *all_of->uses));
-    all_of->uses[all_of->use_count++] = (ls_formula_use){w->tail, f->formula[k]};
+    g->nodes[w->tail].rounds = LS_PLAY_FORMULA + number;
     return LS_OK;
 }
 
@@ -183,10 +131,11 @@ static ls_status exchange(ls_unroller *u, ls_unroll_task *w, const ls_virtual_co
                                          .came_rounds = x->from >= 0});
     if (u->what->level == LS_EXPAND_FORMULA)
         return by_formula(u, w, comm);
-    const ls_expanded *all;
-    LS_TRY(ls_expand(&u->expansions, u->what->algorithm, comm, &all));
-    for (size_t i = all->first[comm->rank]; i < all->first[comm->rank + 1]; i++)
-        LS_TRY(ls_unroll_move(u, w, comm, &all->moves[i]));
+    size_t number;
+    LS_TRY(ls_expand(&u->out->all, u->what->algorithm, comm, &number));
+    const ls_expanded *e = u->out->all.items[number];
+    for (size_t i = e->first[comm->rank]; i < e->first[comm->rank + 1]; i++)
+        LS_TRY(ls_unroll_move(u, w, comm, &e->moves[i]));
     return LS_OK;
 }
 
@@ -323,10 +272,6 @@ static ls_status add_step(ls_unroller *u)
             "simulation is possible; this is a bug of the strategy: lockstep verify shows where",
             u->waiting);
     u->pending_count = 0; /* all have met */
-    for (size_t i = 0; i < u->group_count; i++) {
-        memset(u->groups[i].seen, 0, (size_t)u->groups[i].size * sizeof *u->groups[i].seen);
-        u->groups[i].count = 0;
-    }
     for (int c = 0; c < run->components.count; c++)
         u->begun[c] = u->tail[run->components.items[c].driver];
     return LS_OK;
@@ -401,16 +346,13 @@ static ls_status unroll(ls_unroller *u)
 
 ls_status ls_unroll_steps(const ls_unroll *what, ls_unrolled *out)
 {
-    ls_unroller u = {.what = what, .out = out, .expansions = {.level = what->level}};
-    *out = (ls_unrolled){.graph = {.labelled = what->labelled}};
+    ls_unroller u = {.what = what, .out = out};
+    const bool on_hosts =
+        what->level == LS_EXPAND_FORMULA && what->platform->kind != LS_PLATFORM_FLAT;
+    *out = (ls_unrolled){
+        .graph = {.labelled = what->labelled},
+        .all = {.level = what->level, .devices_per_host = on_hosts ? what->devices_per_host : 0}};
     ls_status status = unroll(&u);
-    ls_expansions_close(&u.expansions);
-    for (size_t i = 0; i < u.group_count; i++) {
-        free(u.groups[i].seen);
-        free(u.groups[i].joined);
-        free(u.groups[i].formula);
-    }
-    free(u.groups);
     free(u.tail);
     free(u.begun);
     free(u.channels);
@@ -422,6 +364,6 @@ void ls_unrolled_close(ls_unrolled *unrolled)
 {
     ls_play_close(&unrolled->graph);
     free(unrolled->ends);
-    close_formulas(&unrolled->formulas);
+    ls_expansions_close(&unrolled->all);
     *unrolled = (ls_unrolled){0};
 }

@@ -21,34 +21,6 @@
 #include "bench/predict/expand.h"
 #include "bench/predict/virtual.h"
 
-/* ---- All-reduces by formula, each by itself, played once on the engine `ports` -------------- */
-
-/* What an all-reduce by formula takes, of equal ones whose ranks are on like hosts. */
-typedef struct ls_formula {
-    const ls_expanded *of;       /* NULL means by NCCL's model */
-    const ls_virtual_comm *nccl; /* one of them, for that model; NULL if not by it */
-    int *hosts;                  /* [ranks] relative to the first rank's */
-    ls_play_graph alone;         /* the all-reduce by itself, sealed */
-    ls_traffic sent;
-    double ns;
-} ls_formula;
-
-typedef struct ls_formula_use {
-    uint32_t node;
-    size_t formula;
-} ls_formula_use;
-
-typedef struct ls_formulas {
-    ls_formula *items; /* [count] */
-    size_t count;
-    ls_formula_use *uses; /* [use_count] activities that take as long as one of them */
-    size_t use_count;
-} ls_formulas;
-
-/** Sets all, and the activities of the graph that use them. */
-ls_status ls_formulas_move(ls_formulas *formulas, ls_play_graph *graph, const ls_platform *platform,
-                           int devices_per_host);
-
 typedef struct ls_unroll {
     const ls_step_run *run; /**< on virtual devices */
     const ls_allreduce *algorithm;
@@ -65,13 +37,17 @@ typedef struct ls_unroll {
 } ls_unroll;
 
 typedef struct ls_unrolled {
-    ls_play_graph graph;  /**< sealed */
-    uint32_t *ends;       /**< [end_count] where members' steps end; each knows its step */
-    size_t end_count;     /**< ends of repeated steps are not listed again */
-    ls_traffic sent;      /**< in all counted steps */
-    ls_formulas formulas; /**< of all-reduces by formula */
+    ls_play_graph graph; /**< sealed */
+    uint32_t *ends;      /**< [end_count] where members' steps end; each knows its step */
+    size_t end_count;    /**< ends of repeated steps are not listed again */
+    ls_traffic sent;     /**< in all counted steps */
+    ls_expansions all;   /**< of all-reduces */
 } ls_unrolled;
 
 /** Close it also on failure. */
 ls_status ls_unroll_steps(const ls_unroll *what, ls_unrolled *out);
+
+/** Sets what all-reduces by formula take on another platform. */
+ls_status ls_unrolled_move(ls_unrolled *unrolled, const ls_platform *platform,
+                           int devices_per_host);
 void ls_unrolled_close(ls_unrolled *unrolled);

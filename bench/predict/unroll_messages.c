@@ -20,19 +20,25 @@ static ls_unroll_channel *find(const ls_unroller *u, const void *group, int from
     return &u->channels[s];
 }
 
-static ls_status enlarge(ls_unroller *u)
+/* The table is at most half full. */
+ls_status ls_unroll_channel_of(ls_unroller *u, const void *group, int from, int to,
+                               ls_unroll_channel **out)
 {
-    if (2 * (u->channels_used + 1) <= u->channel_count)
-        return LS_OK;
-    ls_unroll_channel *old = u->channels;
-    const size_t count = u->channel_count;
-    u->channel_count = count ? 2 * count : 256;
-    ls_status status = ls_allocate("predict", &u->channels, u->channel_count, sizeof *u->channels);
-    for (size_t i = 0; i < count && !status; i++)
-        if (old[i].group)
-            *find(u, old[i].group, old[i].from, old[i].to) = old[i];
-    free(old);
-    return status;
+    if (2 * (u->channels_used + 1) > u->channel_count) {
+        ls_auto ls_unroll_channel *old = u->channels;
+        const size_t count = u->channel_count;
+        u->channel_count = count ? 2 * count : 256;
+        LS_TRY(ls_allocate("predict", &u->channels, u->channel_count, sizeof *u->channels));
+        for (size_t i = 0; i < count; i++)
+            if (old[i].group)
+                *find(u, old[i].group, old[i].from, old[i].to) = old[i];
+    }
+    *out = find(u, group, from, to);
+    u->channels_used += !(*out)->group;
+    (*out)->group = group;
+    (*out)->from = from;
+    (*out)->to = to;
+    return LS_OK;
 }
 
 void ls_unroll_count_sent(ls_unroller *u, size_t bytes, size_t messages)
@@ -106,12 +112,8 @@ static ls_status meet(ls_unroller *u, const ls_message_end *send, const ls_messa
 static ls_status arrive(ls_unroller *u, const void *group, int from, int to, bool sends,
                         const ls_message_end *end)
 {
-    LS_TRY(enlarge(u));
-    ls_unroll_channel *c = find(u, group, from, to);
-    if (!c->group) {
-        *c = (ls_unroll_channel){.group = group, .from = from, .to = to};
-        u->channels_used++;
-    }
+    ls_unroll_channel *c;
+    LS_TRY(ls_unroll_channel_of(u, group, from, to, &c));
     if (c->first && c->sends != sends) {
         const ls_pending_end *other = &u->pending[c->first - 1];
         const ls_message_end theirs = other->end;

@@ -18,7 +18,9 @@ typedef struct ls_pending_end {
     size_t next; /* of the same channel, from 1; 0 if none */
 } ls_pending_end;
 
-/* Ends of one direction between two ranks of a communicator. */
+/* Ends of one direction between two ranks of a communicator. By formula: to LS_SEEN, `first` is the
+ * number of all-reduces that the rank has come to; of all-reduce `from` to LS_ALL_RANKS, `first` is
+ * the activity that waits for all ranks, and `last` the number of its expansion, from 1. */
 typedef struct ls_unroll_channel {
     const void *group; /* NULL if the slot is free */
     int from, to;
@@ -26,20 +28,11 @@ typedef struct ls_unroll_channel {
     size_t first, last; /* in pending, from 1; 0 if none */
 } ls_unroll_channel;
 
-/* An all-reduce by formula: the ranks of a group that are there, each for the k-th time. */
-typedef struct ls_formula_group {
-    const void *group;
-    size_t *seen;     /* [size] all-reduces that each rank has come to in this step */
-    uint32_t *joined; /* [count] the activity that waits for all */
-    size_t *formula;  /* [count] number of the formula of each */
-    size_t count;
-    int size;
-} ls_formula_group;
+enum { LS_SEEN = -1, LS_ALL_RANKS = -2 };
 
 typedef struct ls_unroller {
     const ls_unroll *what;
     ls_unrolled *out;
-    ls_expansions expansions;
     const ls_message_times *times; /* NULL if messages cost nothing besides the network */
     uint32_t step, counted;        /* what is sent counts from step `counted` on */
     uint32_t *tail;                /* [lanes] the lane's latest activity */
@@ -49,8 +42,6 @@ typedef struct ls_unroller {
     size_t channel_count, channels_used;
     ls_pending_end *pending;
     size_t pending_count, waiting;
-    ls_formula_group *groups; /* [group_count] */
-    size_t group_count;
 } ls_unroller;
 
 /* A task at work: the device and the latest activity. */
@@ -64,6 +55,10 @@ typedef struct ls_unroll_task {
 
 /** Makes one activity of the operations so far; `always`: even if there are none. */
 ls_status ls_unroll_flush(ls_unroller *u, ls_unroll_task *w, bool always);
+
+/** Finds a channel, or adds it. The next call may move it. */
+ls_status ls_unroll_channel_of(ls_unroller *u, const void *group, int from, int to,
+                               ls_unroll_channel **out);
 
 /** Adds an exchange of a rank: a message to another rank, from one, or both. */
 ls_status ls_unroll_move(ls_unroller *u, ls_unroll_task *w, const ls_virtual_comm *comm,

@@ -108,10 +108,11 @@ static void add_all(grapher *g, const place *p, const ls_allreduce *a, const ls_
                                   .half = p->half,
                                   .extent = load->extent,
                                   .layout = load->layout};
-    const ls_expanded *e;
+    size_t number;
     uint32_t done, last[DEVICES_MOST];
     int count = 0;
-    must(ls_expand(&g->expansions, a, &what, &e));
+    must(ls_expand(&g->expansions, a, &what, &number));
+    const ls_expanded *e = g->expansions.items[number];
     for (int group = 0; group < p->groups; group++)
         for (int rank = 0; rank < p->ranks; rank++)
             last[count++] = add_rank(g, p, group, e, rank);

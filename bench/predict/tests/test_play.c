@@ -269,15 +269,15 @@ static const ls_expanded *expand(ls_expansions *list, const ls_allreduce *algori
                                   .half = half,
                                   .extent = ls_elements(count),
                                   .shards = shards};
-    const ls_expanded *e;
-    assert_null(ls_expand(list, algorithm, &what, &e));
-    return e;
+    size_t number;
+    assert_null(ls_expand(list, algorithm, &what, &number));
+    return list->items[number];
 }
 
 static ls_traffic traffic_of(const ls_expanded *e)
 {
     ls_traffic sum = {0};
-    for (size_t i = 0; i < e->first[e->ranks]; i++) {
+    for (size_t i = 0; i < e->first[e->what.size]; i++) {
         sum.bytes_sent += e->moves[i].sent * sizeof(float);
         sum.messages_sent += e->moves[i].sent_rounds;
     }

@@ -60,25 +60,6 @@ static void close_queue(ls_queue *queue)
     free(queue);
 }
 
-static ls_status put_nothing(ls_queue *queue, ls_op *op)
-{
-    (void)queue;
-    (void)op;
-    return LS_OK;
-}
-
-static ls_status copy_nothing(ls_queue *queue, void *to, const ls_device *to_device,
-                              const void *from, const ls_device *from_device, size_t bytes)
-{
-    (void)queue;
-    (void)to;
-    (void)to_device;
-    (void)from;
-    (void)from_device;
-    (void)bytes;
-    return LS_OK;
-}
-
 static ls_status move(ls_queue *queue, void *to, const void *from, size_t bytes)
 {
     (void)queue;
@@ -89,19 +70,6 @@ static ls_status move(ls_queue *queue, void *to, const void *from, size_t bytes)
 static ls_status sync_nothing(ls_queue *queue)
 {
     (void)queue;
-    return LS_OK;
-}
-
-static bool never_captured(const ls_queue *queue)
-{
-    (void)queue;
-    return false;
-}
-
-static ls_status always_idle(const ls_queue *queue, bool *out)
-{
-    (void)queue;
-    *out = true;
     return LS_OK;
 }
 
@@ -117,37 +85,18 @@ static void close_event(ls_event *event)
     free(event);
 }
 
-static ls_status meet_nothing(ls_queue *queue, ls_event *event)
-{
-    (void)queue;
-    (void)event;
-    return LS_OK;
-}
-
-static ls_status sync_event(ls_event *event)
-{
-    (void)event;
-    return LS_OK;
-}
-
+/* Without what only enqueued steps need. */
 static const ls_device_backend virtual_backend = {.name = "virtual",
                                                   .kind = LS_DEVICE_CPU,
                                                   .close = close_device,
                                                   .call = call_directly,
                                                   .queue_open = open_queue,
                                                   .queue_close = close_queue,
-                                                  .queue_put = put_nothing,
-                                                  .queue_copy = copy_nothing,
                                                   .queue_read = move,
                                                   .queue_write = move,
                                                   .queue_sync = sync_nothing,
-                                                  .queue_captured = never_captured,
-                                                  .queue_idle = always_idle,
                                                   .event_open = open_event,
-                                                  .event_close = close_event,
-                                                  .queue_record = meet_nothing,
-                                                  .queue_wait = meet_nothing,
-                                                  .event_sync = sync_event};
+                                                  .event_close = close_event};
 
 int ls_virtual_number(const ls_device *device)
 {

@@ -2,10 +2,10 @@
 /*
  * Virtual devices, and a communicator between them: what a strategy's step is built on where the
  * devices are not here. A device has a name and addresses; its memory is address space that costs
- * nothing until something writes to it, it has no threads, and its queues do nothing, except that
- * they write what the host gives them. So any number of them opens, and the step program of a run
- * on them (program.h of impl/step) can be read; enqueuing steps does nothing. An operation of such
- * a device can be timed on the queue of a real one (durations.h).
+ * nothing until something writes to it, it has no threads, and its queues only write what the host
+ * gives them. So any number of them opens, and the step program of a run on them (program.h of
+ * impl/step) can be read; steps cannot be enqueued. An operation of such a device can be timed on
+ * the queue of a real one (durations.h).
  *
  * The communicator makes one operation for each exchange, and with ls_virtual_allreduce one for a
  * whole all-reduce, which say what is exchanged; expand.h has the exchanges of the whole.

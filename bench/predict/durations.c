@@ -6,77 +6,51 @@
 #include "bench/output/standard_output.h"
 #include "bench/predict/virtual.h"
 #include "bench/rows/row.h"
-#include "common/base/digest.h"
 #include "common/base/grow.h"
 
 #include <math.h>
+#include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* ---- Keys ----------------------------------------------------------------------------------- */
 
-typedef struct key {
-    double flops, bytes;
-    uint64_t name;
-} key;
-
-static size_t slot_of(const ls_durations *d, const char *name, double flops, double bytes)
+static int by_key(const void *x, const void *y)
 {
-    const key k = {flops, bytes, ls_hash64(name, strlen(name))};
-    return (size_t)ls_hash64(&k, sizeof k) & (d->slot_count - 1);
-}
-
-static bool same(double a, double b)
-{
-    return !(a < b) && !(a > b);
+    const ls_duration *a = x, *b = y;
+    if (a->flops < b->flops || a->flops > b->flops)
+        return a->flops < b->flops ? -1 : 1;
+    if (a->bytes < b->bytes || a->bytes > b->bytes)
+        return a->bytes < b->bytes ? -1 : 1;
+    return strcmp(a->name, b->name);
 }
 
 ls_duration *ls_durations_find(const ls_durations *d, const char *name, double flops, double bytes)
 {
-    if (!d->slot_count)
-        return NULL;
-    for (size_t s = slot_of(d, name, flops, bytes); d->slots[s];
-         s = (s + 1) & (d->slot_count - 1)) {
-        ls_duration *item = &d->items[d->slots[s] - 1];
-        if (same(item->flops, flops) && same(item->bytes, bytes) && strcmp(item->name, name) == 0)
-            return item;
-    }
-    return NULL;
+    const ls_duration key = {.name = (char *)(size_t)name, .flops = flops, .bytes = bytes};
+    ls_duration *const *found = tfind(&key, &d->by_key, by_key);
+    return found ? *found : NULL;
 }
 
-static void put(ls_durations *d, size_t number)
+static void free_item(void *item)
 {
-    const ls_duration *item = &d->items[number];
-    size_t s = slot_of(d, item->name, item->flops, item->bytes);
-    while (d->slots[s])
-        s = (s + 1) & (d->slot_count - 1);
-    d->slots[s] = number + 1;
-}
-
-/* The table is at most half full. */
-static ls_status make_room(ls_durations *d)
-{
-    if (2 * (d->count + 1) <= d->slot_count)
-        return LS_OK;
-    free(d->slots);
-    d->slots = NULL;
-    d->slot_count = d->slot_count ? 2 * d->slot_count : 64;
-    LS_TRY(ls_allocate("durations", &d->slots, d->slot_count, sizeof *d->slots));
-    for (size_t i = 0; i < d->count; i++)
-        put(d, i);
-    return LS_OK;
+    free(((ls_duration *)item)->name);
+    free(((ls_duration *)item)->samples);
+    free(item);
 }
 
 ls_status ls_durations_add(ls_durations *d, const char *name, double flops, double bytes, double ns)
 {
-    LS_TRY(make_room(d));
-    LS_TRY(ls_grow("durations", &d->items, d->count, sizeof *d->items));
-    char *copy = strdup(name);
-    if (!copy)
+    ls_duration *item;
+    LS_TRY(ls_grow("durations", &d->items, d->count, sizeof(ls_duration *)));
+    LS_TRY(ls_allocate("durations", &item, 1, sizeof *item));
+    *item = (ls_duration){.name = strdup(name), .flops = flops, .bytes = bytes, .ns = ns};
+    if (!item->name || !tsearch(item, &d->by_key, by_key)) {
+        free_item(item);
         return ls_fail_memory("durations", strlen(name));
-    d->items[d->count] = (ls_duration){.name = copy, .flops = flops, .bytes = bytes, .ns = ns};
-    put(d, d->count++);
+    }
+    d->items[d->count++] = item;
     return LS_OK;
 }
 
@@ -151,12 +125,8 @@ bool ls_durations_scaled_words(const ls_durations *d, char *words, size_t size)
 
 void ls_durations_close(ls_durations *d)
 {
-    for (size_t i = 0; i < d->count; i++) {
-        free(d->items[i].name);
-        free(d->items[i].samples);
-    }
+    tdestroy(d->by_key, free_item);
     free(d->items);
-    free(d->slots);
     free(d->spread);
     free(d->messages);
     *d = (ls_durations){0};
@@ -204,6 +174,11 @@ static ls_status read_spread(const char *path, const json_t *spread, ls_duration
     return LS_OK;
 }
 
+static const char *const cost_names[LS_MESSAGE_COSTS] = {[LS_WAKE] = "wake_ns",
+                                                         [LS_LATE] = "late_ns",
+                                                         [LS_WITHIN] = "within_ns",
+                                                         [LS_BETWEEN] = "between_ns"};
+
 static ls_status read_messages(const char *path, const json_t *messages, ls_durations *out)
 {
     size_t i;
@@ -211,16 +186,13 @@ static ls_status read_messages(const char *path, const json_t *messages, ls_dura
     json_array_foreach(messages, i, item)
     {
         ls_message_times one = {0};
-        double *const wake = one.wake_ns, *const late = one.late_ns;
-        double *const within_ns = one.within_ns, *const between_ns = one.between_ns, least = 0;
-        const int failed = json_unpack(
-            item, "{s:i,s:[F,F,F],s:[F,F,F],s:[F,F,F],s:[F,F,F]}", "per_core", &one.per_core,
-            "wake_ns", &wake[0], &wake[1], &wake[2], "late_ns", &late[0], &late[1], &late[2],
-            "within_ns", &within_ns[0], &within_ns[1], &within_ns[2], "between_ns", &between_ns[0],
-            &between_ns[1], &between_ns[2]);
-        for (size_t k = 0; k < LS_SLEPT; k++)
-            least = fmin(least, fmin(fmin(wake[k], late[k]), fmin(within_ns[k], between_ns[k])));
-        if (failed || least < 0 || one.per_core < 1)
+        bool wrong = json_unpack(item, "{s:i}", "per_core", &one.per_core) || one.per_core < 1;
+        for (int c = 0; c < LS_MESSAGE_COSTS; c++) {
+            double *ns = one.ns[c];
+            wrong |= json_unpack(item, "{s:[F,F,F]}", cost_names[c], &ns[0], &ns[1], &ns[2]) ||
+                     fmin(fmin(ns[0], ns[1]), ns[2]) < 0;
+        }
+        if (wrong)
             return refuse(
                 path,
                 "in `messages`, per_core is missing or below 1, or a time is missing or below 0");
@@ -279,16 +251,16 @@ ls_status ls_durations_write(const char *path, const ls_durations *d)
                   "messages", messages, "spread", ls_reals(d->spread, d->spread_count),
                   "operations", operations);
     for (size_t i = 0; i < d->message_count; i++) {
-        const ls_message_times *m = &d->messages[i];
-        json_array_append_new(messages, json_pack("{s:i,s:o,s:o,s:o,s:o}", "per_core", m->per_core,
-                                                  "wake_ns", ls_reals(m->wake_ns, LS_SLEPT),
-                                                  "late_ns", ls_reals(m->late_ns, LS_SLEPT),
-                                                  "within_ns", ls_reals(m->within_ns, LS_SLEPT),
-                                                  "between_ns", ls_reals(m->between_ns, LS_SLEPT)));
+        json_t *one = json_pack("{s:i}", "per_core", d->messages[i].per_core);
+        for (int c = 0; c < LS_MESSAGE_COSTS; c++)
+            json_object_set_new(one, cost_names[c], ls_reals(d->messages[i].ns[c], LS_SLEPT));
+        json_array_append_new(messages, one);
     }
-    for (size_t i = 0; i < d->count; i++)
-        json_array_append_new(operations, json_pack("{s:s,s:f,s:f,s:f}", "name", d->items[i].name,
-                                                    "flops", d->items[i].flops, "bytes",
-                                                    d->items[i].bytes, "ns", d->items[i].ns));
+    for (size_t i = 0; i < d->count; i++) {
+        const ls_duration *one = d->items[i];
+        json_array_append_new(operations,
+                              json_pack("{s:s,s:f,s:f,s:f}", "name", one->name, "flops", one->flops,
+                                        "bytes", one->bytes, "ns", one->ns));
+    }
     return ls_output_file("--out", path, dump, root);
 }

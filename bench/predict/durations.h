@@ -35,27 +35,31 @@ enum { LS_SLEPT = 3, LS_PER_CORE_MOST = 8 };
 /** How long threads slept before the times below. */
 extern const double ls_slept_ns[LS_SLEPT];
 
-/** What messages and waiting cost besides the network, with so many devices at work on a core,
- * after each sleep. */
+/** What messages and waiting cost besides the network: the time until .. */
+typedef enum ls_message_cost_kind {
+    LS_WAKE,    /**< both ends of a message run again */
+    LS_LATE,    /**< a queue that slept runs again */
+    LS_WITHIN,  /**< a queue runs again that waited for its device's */
+    LS_BETWEEN, /**< a queue runs again that waited for another device's */
+    LS_MESSAGE_COSTS
+} ls_message_cost_kind;
+
+/** With so many devices at work on a core, after each sleep. */
 typedef struct ls_message_times {
     int per_core;
-    double wake_ns[LS_SLEPT];    /**< until both ends of a message run again */
-    double late_ns[LS_SLEPT];    /**< until a queue that slept runs again */
-    double within_ns[LS_SLEPT];  /**< until a queue runs again that waited for its device's */
-    double between_ns[LS_SLEPT]; /**< until a queue runs again that waited for another device's */
-    double late;                 /**< share of messages that waited for a core */
+    double ns[LS_MESSAGE_COSTS][LS_SLEPT];
+    double late; /**< share of messages that waited for a core */
 } ls_message_times;
 
 /** The cost after another length of sleep, between the measured lengths. */
 double ls_message_cost(const double cost_ns[LS_SLEPT], double slept_ns);
 
 typedef struct ls_durations {
-    bool profile;       /**< of a profile (bench/case/profile.h): only layers take time */
-    double flops_per_s; /**< above 0: all durations are FLOPs over this rate */
-    ls_duration *items; /**< [count] */
+    bool profile;        /**< of a profile (bench/case/profile.h): only layers take time */
+    double flops_per_s;  /**< above 0: all durations are FLOPs over this rate */
+    ls_duration **items; /**< [count] */
     size_t count;
-    size_t *slots; /**< [slot_count] hash table of numbers of items, from 1 */
-    size_t slot_count;
+    void *by_key;           /**< tree of the items (tsearch) */
     double add_ns, copy_ns; /**< per element added on arrival; per byte copied within a device */
     ls_message_times *messages; /**< [message_count] */
     size_t message_count;

@@ -132,7 +132,7 @@ static const ls_duration *find_like(const ls_durations *d, const ls_duration *it
     const ls_duration *best = NULL;
     for (int of_name = 1; of_name >= 0 && !best && (of_name || item->flops > 0); of_name--)
         for (size_t i = 0; i < d->count; i++) {
-            const ls_duration *one = &d->items[i];
+            const ls_duration *one = d->items[i];
             const bool like = of_name ? strcmp(one->name, item->name) == 0
                                       : strcmp(kernel_of(one), kernel_of(item)) == 0;
             if (!like || isnan(one->ns) || one->scaled || (item->flops > 0) != (one->flops > 0))
@@ -196,8 +196,8 @@ ls_status ls_durations_run_each(ls_bench_host *h)
     size_t count = 0;
     LS_TRY(ls_allocate("durations", &missing, d->count + 1, sizeof *missing));
     for (size_t i = 0; i < d->count; i++)
-        if (isnan(d->items[i].ns))
-            missing[count++] = &d->items[i];
+        if (isnan(d->items[i]->ns))
+            missing[count++] = d->items[i];
     qsort(missing, count, sizeof *missing, by_size);
     ls_status status = LS_OK;
     for (size_t i = 0; i < count && !status; i++)

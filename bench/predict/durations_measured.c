@@ -355,7 +355,7 @@ static ls_status measure(ls_bench_host *h)
             LS_TRY(take_spread(h, i));
     }
     for (size_t i = 0; i < h->durations->count; i++) {
-        ls_duration *item = &h->durations->items[i];
+        ls_duration *item = h->durations->items[i];
         if (isnan(item->ns) && item->sample_count)
             item->ns = ls_statistics_mean(item->samples, item->sample_count);
     }

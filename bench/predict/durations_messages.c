@@ -206,8 +206,8 @@ static ls_status exchange_all(ring *r, double sleep_ns, double *times, double *n
 
 /* Queue 0 of each device sleeps, then a queue that has waited for it runs: of the same device, or
  * of the next one. */
-static ls_status hand_on(ring *r, double sleep_ns, bool within, double *times, double *late_ns,
-                         double *ns)
+static ls_status hand_on(ring *r, double sleep_ns, ls_message_cost_kind kind, double *times,
+                         int slept, ls_message_times *out)
 {
     size_t count = 0;
     for (int i = 0; i < r->count; i++) {
@@ -217,7 +217,7 @@ static ls_status hand_on(ring *r, double sleep_ns, bool within, double *times, d
     for (size_t round = 0; round < r->rounds; round++)
         for (int i = 0; i < r->count; i++) {
             station *s = &r->stations[i];
-            const station *waits = &r->stations[within ? i : (i + 1) % r->count];
+            const station *waits = &r->stations[kind == LS_WITHIN ? i : (i + 1) % r->count];
             LS_TRY(ls_queue_enqueue(s->queues[0], &s->first.op));
             LS_TRY(ls_queue_record(s->queues[0], s->slept));
             LS_TRY(ls_queue_wait(waits->queues[1], s->slept));
@@ -229,12 +229,12 @@ static ls_status hand_on(ring *r, double sleep_ns, bool within, double *times, d
     for (int i = 0; i < r->count; i++)
         for (size_t round = 0; round < r->rounds; round++)
             times[count++] = r->stations[i].second.at_ns[round] - r->stations[i].first.at_ns[round];
-    *ns = ls_durations_typical(times, count, LATE);
+    out->ns[kind][slept] = ls_durations_typical(times, count, LATE);
     count = 0;
     for (int i = 0; i < r->count; i++)
         for (size_t round = 0; round < r->rounds; round++)
             times[count++] = r->stations[i].first.late_ns[round];
-    *late_ns = ls_durations_typical(times, count, LATE);
+    out->ns[LS_LATE][slept] = ls_durations_typical(times, count, LATE);
     return LS_OK;
 }
 
@@ -248,10 +248,10 @@ static ls_status measure_slept(const ls_machine *machine, int cores, int slept,
     LS_TRY(
         ls_allocate("durations", &times, (size_t)CORES * LS_PER_CORE_MOST * ROUNDS, sizeof *times));
     LS_TRY(open_ring(machine, cores, out->per_core, sleep_ns, &r));
-    LS_TRY(exchange_all(&r, sleep_ns, times, &out->wake_ns[slept], &late));
+    LS_TRY(exchange_all(&r, sleep_ns, times, &out->ns[LS_WAKE][slept], &late));
     out->late = fmax(out->late, late);
-    LS_TRY(hand_on(&r, sleep_ns, true, times, &out->late_ns[slept], &out->within_ns[slept]));
-    return hand_on(&r, sleep_ns, false, times, &out->late_ns[slept], &out->between_ns[slept]);
+    LS_TRY(hand_on(&r, sleep_ns, LS_WITHIN, times, slept, out));
+    return hand_on(&r, sleep_ns, LS_BETWEEN, times, slept, out);
 }
 
 /* ---- A core that is taken -------------------------------------------------------------------- */

@@ -182,7 +182,7 @@ static ls_status add_copy(ls_unroller *u, const ls_task_copy *copy, ls_unroll_ta
     w->ns += ls_unroll_begin_ns(u);
     return u->times
                ? ls_unroll_wake(u, from,
-                                ls_message_cost(u->times->late_ns,
+                                ls_message_cost(u->times->ns[LS_LATE],
                                                 ls_platform_message_ns(
                                                     u->what->platform, u->what->devices_per_host,
                                                     from, to, (double)copy->bytes)),
@@ -196,7 +196,7 @@ static ls_status hand_on(ls_unroller *u, int lane, int device, uint32_t *seen)
     if (!u->times || *seen == LS_PLAY_NONE)
         return LS_OK;
     const int other = device_of(u, u->what->run->plan.lanes.items[lane].member);
-    const double *ns = other == device ? u->times->within_ns : u->times->between_ns;
+    const double *ns = u->times->ns[other == device ? LS_WITHIN : LS_BETWEEN];
     return ls_unroll_wake(u, device, ns[LS_SLEPT / 2], seen);
 }
 

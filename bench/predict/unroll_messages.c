@@ -93,7 +93,8 @@ static ls_status meet(ls_unroller *u, const ls_message_end *send, const ls_messa
             ls_platform_message_ns(u->what->platform, u->what->devices_per_host, send->device,
                                    receive->device, (double)send->count / receive->rounds);
         LS_TRY(ls_unroll_wake(u, receive->device,
-                              ls_message_cost(u->times->wake_ns, slept) * receive->rounds, &taken));
+                              ls_message_cost(u->times->ns[LS_WAKE], slept) * receive->rounds,
+                              &taken));
     }
     if (ns > 0)
         LS_TRY(ls_play_delay(g, u->step, receive->device, ns, taken, &taken));
@@ -101,7 +102,7 @@ static ls_status meet(ls_unroller *u, const ls_message_end *send, const ls_messa
      */
     uint32_t sent = taken;
     if (send->device == receive->device && u->times) {
-        LS_TRY(ls_unroll_wake(u, send->device, 2 * u->times->within_ns[LS_SLEPT / 2], &sent));
+        LS_TRY(ls_unroll_wake(u, send->device, 2 * u->times->ns[LS_WITHIN][LS_SLEPT / 2], &sent));
         LS_TRY(ls_play_delay(g, u->step, send->device, ls_unroll_begin_ns(u), sent, &sent));
     }
     LS_TRY(ls_play_wait(g, sent, send->join));

@@ -119,8 +119,7 @@ static ls_status answer(const ls_request *request, asking *a, int *exit_status)
         LS_TRY(ls_results_each(a->results, ls_results_collect, rows));
     }
     LS_TRY(ls_validations_open(rows, &a->validations));
-    LS_TRY(ls_advise(&a->predictor, &a->workplace, &a->validations, ls_advice_print_estimates,
-                     &a->advice));
+    LS_TRY(ls_advise(&a->predictor, &a->workplace, &a->validations, &a->advice));
     ls_request_tell(request);
     const ls_advice *advice = &a->advice;
     const bool profile = ls_profile_is(request->cases->model);

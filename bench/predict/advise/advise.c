@@ -43,11 +43,12 @@ static ls_status append(ls_advised **list, size_t *count, const ls_advised *advi
     return LS_OK;
 }
 
-/* Takes over what `advised` owns; an equal reason of the same strategy is said once. */
-static ls_status refuse(ls_advising *a, ls_advised *advised, ls_code code, const char *reason)
+/* Takes over what `advised` owns, and the reason; an equal one of a strategy is said once. */
+static ls_status refuse(ls_advising *a, ls_advised *advised, ls_status why)
 {
-    advised->code = code;
-    snprintf(advised->reason, sizeof advised->reason, "%s", reason);
+    advised->code = ls_status_code(why);
+    snprintf(advised->reason, sizeof advised->reason, "%s", ls_status_text(why));
+    ls_status_free(why);
     for (size_t i = 0; i < a->out->refused_count; i++) {
         const ls_advised *known = &a->out->refused[i];
         if (known->config.strategy == advised->config.strategy &&
@@ -148,11 +149,11 @@ static ls_status take(ls_advising *a, const ls_plan_of_case *plan, const ls_pred
     return LS_OK;
 }
 
-ls_status ls_advising_predict(ls_advising *a, ls_advised *advised, ls_predicted *predicted,
-                              ls_status *refused)
+ls_status ls_advising_predict(ls_advising *a, ls_advised *advised, double *other_ms)
 {
     ls_case given, played;
     ls_closing(ls_plan_close) ls_plan_of_case plan = {0};
+    ls_closing(ls_predicted_close) ls_predicted predicted = {0};
     memcpy(&given, &advised->config, sizeof given);
     /* fewer steps, if it is an estimate, or a play of so many activities takes minutes */
     enum { MOST = 100000 };
@@ -162,19 +163,17 @@ ls_status ls_advising_predict(ls_advising *a, ls_advised *advised, ls_predicted 
         given.warmup = 1;
         given.steps = estimates ? 1 : 2;
     }
-    *predicted = (ls_predicted){0};
-    *refused = ls_case_check(&advised->config, a->workplace->request);
-    if (!*refused)
-        *refused = ls_predictor_plan(a->predictor, a->workplace, &given, &played, &plan);
-    if (*refused)
-        return LS_OK;
-    *refused = ls_predict(a->predictor, a->workplace->machine, &plan, predicted);
-    advised->memory = predicted->most_memory;
-    if (!*refused)
-        return take(a, &plan, predicted, advised);
-    if (predicted->most_memory > a->predictor->memory_limit && !advised->facts)
+    LS_TRY(ls_case_check(&advised->config, a->workplace->request));
+    LS_TRY(ls_predictor_plan(a->predictor, a->workplace, &given, &played, &plan));
+    ls_status refused = ls_predict(a->predictor, a->workplace->machine, &plan, &predicted);
+    advised->memory = predicted.most_memory;
+    if (!refused && other_ms)
+        memcpy(other_ms, predicted.other_ms, a->predictor->other_count * sizeof *other_ms);
+    if (!refused)
+        return take(a, &plan, &predicted, advised);
+    if (predicted.most_memory > a->predictor->memory_limit && !advised->facts)
         advised->facts = ls_row_case(&(ls_row_facts){.workplace = a->workplace, .plan = &plan});
-    return LS_OK;
+    return refused;
 }
 
 /* Options that change nothing here: neither the step, to the last bit, nor the memory. */
@@ -200,33 +199,26 @@ static void note_memory(ls_advising *a, const ls_advised *advised)
     out->least.facts = NULL;
 }
 
-/* What is wrong with the platform or the machine ends it all; other failures refuse one case. */
-ls_status ls_advising_estimate(ls_advising *a, ls_advised *advised, double *rate, size_t *memory)
+ls_status ls_advising_estimate(ls_advising *a, ls_advised *advised)
 {
-    ls_closing(ls_predicted_close) ls_predicted predicted = {0};
-    ls_status refused = LS_OK;
     ls_advising_show(a, advised->config.strategy->name, advised->options);
-    ls_status status = ls_interrupted() ? ls_engine_interrupted()
-                                        : ls_advising_predict(a, advised, &predicted, &refused);
+    ls_status refused =
+        ls_interrupted() ? ls_engine_interrupted() : ls_advising_predict(a, advised, NULL);
     if (ls_status_code(refused) == LS_CODE_INTERRUPTED) {
         json_decref(advised->facts);
-        return ls_status_first(status, refused);
+        return refused;
     }
     note_memory(a, advised);
-    *memory = advised->memory;
-    *rate = refused ? 0 : advised->samples_per_s;
-    advised->quick_per_s = *rate;
-    if (!status && refused)
-        status = refuse(a, advised, ls_status_code(refused), ls_status_text(refused));
-    else if (!status && !is_same(a, advised))
-        status = append(&a->out->ranking, &a->out->count, advised);
-    else
-        json_decref(advised->facts);
-    ls_status_free(refused);
-    return status;
+    advised->quick_per_s = refused ? 0 : advised->samples_per_s;
+    if (refused)
+        return refuse(a, advised, refused);
+    if (!is_same(a, advised))
+        return append(&a->out->ranking, &a->out->count, advised);
+    json_decref(advised->facts);
+    return LS_OK;
 }
 
-ls_status ls_advising_withdraw(ls_advising *a, size_t number, ls_status refused)
+ls_status ls_advising_withdraw(ls_advising *a, size_t number, ls_status why)
 {
     ls_advice *out = a->out;
     ls_advised advised;
@@ -239,7 +231,7 @@ ls_status ls_advising_withdraw(ls_advising *a, size_t number, ls_status refused)
         advised.config.strategy == out->usual.config.strategy)
         out->usual.memory = advised.memory;
     note_memory(a, &advised);
-    return refuse(a, &advised, ls_status_code(refused), ls_status_text(refused));
+    return refuse(a, &advised, why);
 }
 
 /* The default, and `all`, are the list of all. */
@@ -253,9 +245,10 @@ ls_status ls_advising_refuse_grade(ls_advising *a, const ls_case *base)
 {
     ls_advised advised = {0};
     memcpy(&advised.config, base, sizeof *base);
-    return refuse(a, &advised, LS_CODE_USAGE,
-                  "its grade is none: it does not compute what single computes; name it with "
-                  "--strategy, and it is ranked");
+    return refuse(a, &advised,
+                  ls_fail(LS_CODE_USAGE, NULL, NULL,
+                          "its grade is none: it does not compute what single computes; name it "
+                          "with --strategy, and it is ranked"));
 }
 
 /* A reason that all options of a strategy share is said without them. */
@@ -306,22 +299,19 @@ static bool may_play_alone(const ls_advising *a)
 static ls_status play_alone(ls_advising *a)
 {
     ls_advised advised = {0};
-    ls_closing(ls_predicted_close) ls_predicted predicted = {0};
-    ls_status refused = LS_OK;
     if (!may_play_alone(a))
         return LS_OK;
     ls_advising_show(a, "one device alone", "");
     memcpy(&advised.config, a->workplace->request->cases, sizeof advised.config);
     LS_TRY(ls_advising_set(&advised.config, "strategy", "single"));
     LS_TRY(ls_advising_set(&advised.config, "devices", "1"));
-    ls_status status = ls_advising_predict(a, &advised, &predicted, &refused);
-    if (!status && !refused)
-        a->out->alone_per_s = advised.samples_per_s;
+    ls_status refused = ls_advising_predict(a, &advised, NULL);
+    a->out->alone_per_s = refused ? 0 : advised.samples_per_s;
     json_decref(advised.facts);
     if (ls_status_code(refused) == LS_CODE_INTERRUPTED)
-        return ls_status_first(status, refused);
+        return refused;
     ls_status_free(refused);
-    return status;
+    return LS_OK;
 }
 
 /* The batch of a step, or with weak scaling of a replica; the batch of a case that can be
@@ -353,7 +343,8 @@ static ls_status advise(ls_advising *a)
     if (a->progress) { /* the ranking by estimates: playing may take most of the time */
         ls_advising_rank(a);
         ls_progress_pause(a->progress);
-        a->show(a->out, ls_profile_is(a->workplace->request->cases->model), stderr);
+        ls_advice_print_estimates(a->out, ls_profile_is(a->workplace->request->cases->model),
+                                  stderr);
     }
     set_pace(a, LS_PACE_PLAY);
     LS_TRY(ls_advising_play_first(a));
@@ -364,7 +355,7 @@ static ls_status advise(ls_advising *a)
 }
 
 ls_status ls_advise(ls_predictor *p, ls_workplace *workplace, ls_validations *validations,
-                    ls_advice_show *show, ls_advice *out)
+                    ls_advice *out)
 {
     const char *devices = workplace->request->cases->devices;
     static const double no_limit = 1e15;
@@ -372,7 +363,6 @@ ls_status ls_advise(ls_predictor *p, ls_workplace *workplace, ls_validations *va
                      .workplace = workplace,
                      .validations = validations,
                      .ideal = {{.kind = LS_PLATFORM_FLAT}, p->platform},
-                     .show = show,
                      .out = out,
                      .asked = *p,
                      .begun_s = processor_s(),

@@ -73,14 +73,11 @@ typedef struct ls_advice {
     ls_regret measured, published; /**< of such choices on measured rows, on published ones */
 } ls_advice;
 
-/** Prints a ranking in which nothing was played yet. `profile`: the model is a profile. */
-typedef void ls_advice_show(const ls_advice *advice, bool profile, FILE *stream);
-
 /** Advises on the workplace's cases, which have different strategies. Where progress is shown,
- * calls `show` before anything is played. An interrupt ends it early, and does not count as a
- * failure. Close it also on failure. */
+ * prints the estimates before anything is played. An interrupt ends it early, and does not count as
+ * a failure. Close it also on failure. */
 ls_status ls_advise(ls_predictor *predictor, ls_workplace *workplace, ls_validations *validations,
-                    ls_advice_show *show, ls_advice *out);
+                    ls_advice *out);
 
 /** Why nothing is ranked, and what would work: LS_CODE_MISSING for too little memory, or what is
  * missing here, LS_CODE_INTERRUPTED after an interrupt, else LS_CODE_USAGE. LS_OK for a ranking
@@ -102,7 +99,7 @@ typedef struct ls_advice_words {
     int cores;           /**< of this machine */
 } ls_advice_words;
 
-/** The first ten of a ranking in which nothing was played yet (ls_advice_show). */
+/** The first ten of a ranking in which nothing was played yet. `profile`: the model is one. */
 void ls_advice_print_estimates(const ls_advice *advice, bool profile, FILE *out);
 
 /** Writes it in the request's format: table, json or jsonl. */

@@ -53,18 +53,13 @@ static double *value_of(ls_platform *p, int axis)
 static ls_status play_scales(ls_advising *a, const scales *s, size_t number,
                              double ms[AXES * SCALES])
 {
-    ls_predicted predicted;
-    ls_status refused;
     ls_advised advised;
     memcpy(&advised, &a->out->ranking[number], sizeof advised);
     advised.facts = NULL;
     a->predictor->others = s->platforms;
     a->predictor->other_count = AXES * s->count;
-    LS_TRY(ls_advising_predict(a, &advised, &predicted, &refused));
-    if (!refused)
-        memcpy(ms, predicted.other_ms, AXES * s->count * sizeof *ms);
+    ls_status refused = ls_advising_predict(a, &advised, ms);
     json_decref(advised.facts);
-    ls_predicted_close(&predicted);
     return refused;
 }
 
@@ -129,8 +124,6 @@ static ls_status rate_at(ls_advising *a, size_t number, int64_t devices, double 
     char text[24];
     ls_job job = {0};
     ls_advised advised;
-    ls_predicted predicted;
-    ls_status refused;
     *out = 0;
     memcpy(&advised, &a->out->ranking[number], sizeof advised);
     advised.facts = NULL;
@@ -144,8 +137,7 @@ static ls_status rate_at(ls_advising *a, size_t number, int64_t devices, double 
         snprintf(text, sizeof text, "%lld", (long long)(copies * devices / a->devices));
         LS_TRY(ls_advising_set(&advised.config, "hybrid-replicas", text));
     }
-    LS_TRY(ls_advising_predict(a, &advised, &predicted, &refused));
-    ls_predicted_close(&predicted);
+    ls_status refused = ls_advising_predict(a, &advised, NULL);
     json_decref(advised.facts);
     if (ls_status_code(refused) == LS_CODE_INTERRUPTED)
         return refused;

@@ -28,7 +28,6 @@ typedef struct ls_advising {
     ls_workplace *workplace;
     ls_validations *validations;
     ls_platform ideal[2]; /**< no network cost; only latency */
-    ls_advice_show *show; /**< as of ls_advise */
     ls_advice *out;
     int64_t devices;
     ls_advice_pace pace;
@@ -45,21 +44,20 @@ double ls_advising_spent(const ls_advising *advising);
 /** Sets an option of a case, as the command line does. */
 ls_status ls_advising_set(ls_case *one, const char *name, const char *value);
 
-/** Predicts a case; *refused says why it cannot be. Close `predicted` if nothing fails. */
-ls_status ls_advising_predict(ls_advising *advising, ls_advised *one, ls_predicted *predicted,
-                              ls_status *refused);
+/** Predicts a case; a failure says why it cannot be. `other_ms`: the predictor's other platforms;
+ * may be NULL. */
+ls_status ls_advising_predict(ls_advising *advising, ls_advised *one, double *other_ms);
 
 /** Whether a strategy is ranked: it computes what `single` does, or the user names it. */
 bool ls_advising_takes(const ls_advising *advising, const ls_case *base);
 ls_status ls_advising_refuse_grade(ls_advising *advising, const ls_case *base);
 
-/** Estimates a case, and adds it to the ranking or to what is refused. samples/s (0 means refused)
- * and bytes of the fullest device (0 if not known). LS_CODE_INTERRUPTED after an interrupt. */
-ls_status ls_advising_estimate(ls_advising *advising, ls_advised *one, double *rate,
-                               size_t *memory);
+/** Estimates a case, and adds it to the ranking or to what is refused. Sets its quick_per_s (0
+ * means refused) and memory (0 if not known). LS_CODE_INTERRUPTED after an interrupt. */
+ls_status ls_advising_estimate(ls_advising *advising, ls_advised *one);
 
-/** Moves one of the ranking to what is refused, for the reason that `refused` gives. */
-ls_status ls_advising_withdraw(ls_advising *advising, size_t number, ls_status refused);
+/** Moves one of the ranking to what is refused, for a reason that it takes over. */
+ls_status ls_advising_withdraw(ls_advising *advising, size_t number, ls_status why);
 
 /** Estimates what there is (advise_search.c). */
 ls_status ls_advising_search(ls_advising *advising);

@@ -91,18 +91,13 @@ static size_t find_unplayed(const ls_advice *advice, size_t most)
 /* A case may be refused though its estimate was not: it is played for more steps. */
 static ls_status play_one(ls_advising *a, size_t number)
 {
-    ls_predicted predicted;
-    ls_status refused;
     ls_advised *one = &a->out->ranking[number];
     ls_advising_show(a, one->config.strategy->name, one->options);
-    LS_TRY(ls_advising_predict(a, one, &predicted, &refused));
-    ls_predicted_close(&predicted);
+    ls_status refused = ls_advising_predict(a, one, NULL);
     one->played = !refused;
-    if (!refused || ls_status_code(refused) == LS_CODE_INTERRUPTED)
-        return refused;
-    ls_status status = ls_advising_withdraw(a, number, refused);
-    ls_status_free(refused);
-    return status;
+    return !refused || ls_status_code(refused) == LS_CODE_INTERRUPTED
+               ? refused
+               : ls_advising_withdraw(a, number, refused);
 }
 
 ls_status ls_advising_play_first(ls_advising *a)

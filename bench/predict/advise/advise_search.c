@@ -261,9 +261,11 @@ static ls_status try_picks(search *s, const ls_case *base, const picks *p, size_
             return LS_OK;
     LS_TRY(ls_grow("advice", &s->items, s->count, sizeof *s->items));
     *number = s->count++;
-    s->items[*number] = (tried){.base = base, .picks = *p};
+    LS_TRY(ls_advising_estimate(s->a, &advised));
+    s->items[*number] =
+        (tried){.base = base, .picks = *p, .rate = advised.quick_per_s, .memory = advised.memory};
     memcpy(s->items[*number].options, advised.options, sizeof advised.options);
-    return ls_advising_estimate(s->a, &advised, &s->items[*number].rate, &s->items[*number].memory);
+    return LS_OK;
 }
 
 /* Whether so much time is over that what is left is not tried. */

@@ -22,23 +22,6 @@ typedef struct ls_played_run {
 ls_status ls_virtual_trace_write(const char *path, const ls_play *play, const ls_step_run *run,
                                  const double *end_ns, uint32_t first);
 
-/** Whether an activity takes place at a device. */
-static inline bool ls_activity_is_at(const ls_activity_node *node, int device)
-{
-    return node->from == device || node->to == device;
-}
-
-/** Whether an activity waits for one that no device of it knows: then a message goes from one
- * device to the other. */
-static inline bool ls_activity_signal(const ls_activity_node *before, const ls_activity_node *after,
-                                      int *from, int *to)
-{
-    *from = before->to >= 0 ? before->to : before->from;
-    *to = after->from;
-    return !ls_activity_is_at(after, before->from) &&
-           (before->to < 0 || !ls_activity_is_at(after, before->to));
-}
-
 /** Write a play's graph, which has labels, and whose messages are by themselves, for other
  * simulators: in GOAL; as Chakra traces, a file of the folder for each device. LS_CODE_MISSING
  * where a file cannot be written. */

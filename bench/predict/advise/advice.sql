@@ -4,7 +4,7 @@
 WITH
 also AS (SELECT value AS a FROM json_each(:document) WHERE key = 'also'),
 ranking AS (
-  SELECT key AS i, value AS r, :document ->> ('$.also.names[' || key || ']') AS name,
+  SELECT key AS i, value AS r, value ->> '$.case.strategy' AS name,
     value ->> 'grade' IS NOT NULL AS unequal, value ->> 'samples_per_s' AS rate, value ->> 'played' AS played,
     value ->> 'options' AS options,
     100 - (value ->> '$.ci95[0]') / (value ->> 'samples_per_s') * 100 AS below,

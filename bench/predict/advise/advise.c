@@ -95,8 +95,8 @@ void ls_advising_show(ls_advising *a, const char *what, const char *options)
     for (size_t i = 0; i < a->out->count; i++)
         if (!best || a->out->ranking[i].samples_per_s > best->samples_per_s)
             best = &a->out->ranking[i];
-    snprintf(title, sizeof title, "%s %s%s%s", a->pace == LS_PACE_PLAY ? "plays" : "estimates",
-             what, *options ? " " : "", options);
+    snprintf(title, sizeof title, "%s %s%s%s", a->estimates ? "estimates" : "plays", what,
+             *options ? " " : "", options);
     if (best)
         ls_text_add(title, sizeof title, "; best of %zu so far: %s, %.5g samples/s", a->out->count,
                     best->config.strategy->name, best->samples_per_s);
@@ -157,11 +157,10 @@ ls_status ls_advising_predict(ls_advising *a, ls_advised *advised, double *other
     memcpy(&given, &advised->config, sizeof given);
     /* fewer steps, if it is an estimate, or a play of so many activities takes minutes */
     enum { MOST = 100000 };
-    const bool estimates = a->pace == LS_PACE_ESTIMATE;
-    if ((estimates || advised->activities > MOST) &&
+    if ((a->estimates || advised->activities > MOST) &&
         !ls_option_set_has(a->workplace->request->given, "steps")) {
         given.warmup = 1;
-        given.steps = estimates ? 1 : 2;
+        given.steps = a->estimates ? 1 : 2;
     }
     LS_TRY(ls_case_check(&advised->config, a->workplace->request));
     LS_TRY(ls_predictor_plan(a->predictor, a->workplace, &given, &played, &plan));
@@ -235,20 +234,17 @@ ls_status ls_advising_withdraw(ls_advising *a, size_t number, ls_status why)
 }
 
 /* The default, and `all`, are the list of all. */
-bool ls_advising_takes(const ls_advising *a, const ls_case *base)
-{
-    return !ls_strategy_alone(base->strategy) ||
-           a->workplace->request->case_count < ls_registry_count(&ls_strategies);
-}
-
-ls_status ls_advising_refuse_grade(ls_advising *a, const ls_case *base)
+ls_status ls_advising_takes(ls_advising *a, const ls_case *base, bool *takes)
 {
     ls_advised advised = {0};
+    *takes = !ls_strategy_alone(base->strategy) ||
+             a->workplace->request->case_count < ls_registry_count(&ls_strategies);
     memcpy(&advised.config, base, sizeof *base);
-    return refuse(a, &advised,
-                  ls_fail(LS_CODE_USAGE, NULL, NULL,
-                          "its grade is none: it does not compute what single computes; name it "
-                          "with --strategy, and it is ranked"));
+    return *takes ? LS_OK
+                  : refuse(a, &advised,
+                           ls_fail(LS_CODE_USAGE, NULL, NULL,
+                                   "its grade is none: it does not compute what single computes; "
+                                   "name it with --strategy, and it is ranked"));
 }
 
 /* A reason that all options of a strategy share is said without them. */
@@ -271,13 +267,12 @@ static void generalize(ls_advice *advice)
 
 /* ---- All ------------------------------------------------------------------------------------ */
 
-static void set_pace(ls_advising *a, ls_advice_pace pace)
+static void set_pace(ls_advising *a, bool estimates)
 {
     enum { MANY = 16, DRAWS = 8 };
     ls_predictor *p = a->predictor;
     const ls_predictor *asked = &a->asked;
-    const bool estimates = pace == LS_PACE_ESTIMATE;
-    a->pace = pace;
+    a->estimates = estimates;
     p->draws = estimates ? 1 : !asked->draws && a->devices > MANY ? DRAWS : asked->draws;
     p->engine = estimates && p->platform.kind != LS_PLATFORM_FILE ? LS_ENGINE_PORTS : asked->engine;
     p->level = estimates && asked->level == LS_EXPAND_MESSAGES ? LS_EXPAND_FLOWS : asked->level;
@@ -337,7 +332,7 @@ static ls_status advise(ls_advising *a)
     find_batch(a);
     p->others = a->ideal;
     p->other_count = p->platform.kind == LS_PLATFORM_FILE ? 1 : 2;
-    set_pace(a, LS_PACE_ESTIMATE);
+    set_pace(a, true);
     LS_TRY(ls_advising_search(a));
     generalize(a->out);
     if (a->progress) { /* the ranking by estimates: playing may take most of the time */
@@ -346,11 +341,11 @@ static ls_status advise(ls_advising *a)
         ls_advice_print_estimates(a->out, ls_profile_is(a->workplace->request->cases->model),
                                   stderr);
     }
-    set_pace(a, LS_PACE_PLAY);
+    set_pace(a, false);
     LS_TRY(ls_advising_play_first(a));
     LS_TRY(play_alone(a));
     ls_advising_ties(a->out);
-    set_pace(a, LS_PACE_ESTIMATE);
+    set_pace(a, true);
     return ls_advising_breaks(a);
 }
 
@@ -387,7 +382,7 @@ ls_status ls_advise(ls_predictor *p, ls_workplace *workplace, ls_validations *va
     ls_progress_close(a.progress);
     p->others = NULL;
     p->other_count = 0;
-    set_pace(&a, LS_PACE_PLAY);
+    set_pace(&a, false);
     out->interrupted = ls_status_code(status) == LS_CODE_INTERRUPTED;
     if (!out->interrupted)
         return status;

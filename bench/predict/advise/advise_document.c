@@ -106,14 +106,6 @@ static json_t *document_of(const ls_advice *advice, size_t memory_limit,
 
 /* ---- What only the text has ------------------------------------------------------------------ */
 
-static json_t *names_of(const ls_advice *advice)
-{
-    json_t *names = json_array();
-    for (size_t i = 0; i < advice->count; i++)
-        json_array_append_new(names, json_string(advice->ranking[i].config.strategy->name));
-    return names;
-}
-
 static json_t *further_facts(const ls_request *request, const ls_advice *advice,
                              const ls_advice_words *words)
 {
@@ -125,13 +117,13 @@ static json_t *further_facts(const ls_request *request, const ls_advice *advice,
             refused, json_pack("{s:s,s:o,s:I}", "strategy", one->config.strategy->name, "options",
                                ls_text_value(one->options), "memory", (json_int_t)one->memory));
     }
-    return json_pack(
-        "{s:o,s:o,s:I,s:b,s:o*,s:o,s:o,s:b,s:s,s:o*,s:i,s:i,s:i}", "names", names_of(advice),
-        "refused", refused, "usual", (json_int_t)ls_advice_find(advice, &advice->usual), "profile",
-        words->profile, "guess", ls_text_value(words->guess), "noise", ls_text_value(words->noise),
-        "model", ls_text_value(c->model), "weak", c->scaling == LS_SCALING_WEAK, "devices",
-        c->devices, "platform", ls_text_value(request->prediction.platform), "search_s",
-        LS_ADVICE_SEARCH_S, "cores", words->cores, "device_count", advice->devices);
+    return json_pack("{s:o,s:I,s:b,s:o*,s:o,s:o,s:b,s:s,s:o*,s:i,s:i,s:i}", "refused", refused,
+                     "usual", (json_int_t)ls_advice_find(advice, &advice->usual), "profile",
+                     words->profile, "guess", ls_text_value(words->guess), "noise",
+                     ls_text_value(words->noise), "model", ls_text_value(c->model), "weak",
+                     c->scaling == LS_SCALING_WEAK, "devices", c->devices, "platform",
+                     ls_text_value(request->prediction.platform), "search_s", LS_ADVICE_SEARCH_S,
+                     "cores", words->cores, "device_count", advice->devices);
 }
 
 void ls_advice_print_estimates(const ls_advice *advice, bool profile, FILE *out)
@@ -139,8 +131,7 @@ void ls_advice_print_estimates(const ls_advice *advice, bool profile, FILE *out)
     json_t *ranking = json_array();
     for (size_t i = 0; i < advice->count; i++)
         json_array_append_new(ranking, advised_json(&advice->ranking[i]));
-    json_auto_t *all = json_pack("{s:o,s:{s:o,s:b}}", "ranking", ranking, "also", "names",
-                                 names_of(advice), "profile", profile);
+    json_auto_t *all = json_pack("{s:o,s:{s:b}}", "ranking", ranking, "also", "profile", profile);
     ls_status_free(ls_document_write(ls_template_advice, all, "estimates", NULL, out));
     fflush(out);
 }

@@ -16,12 +16,6 @@ enum {
     LS_ADVICE_BREAKS_S = 25
 };
 
-/** How cases are predicted now. */
-typedef enum ls_advice_pace {
-    LS_PACE_PLAY,    /**< as `predict` does */
-    LS_PACE_ESTIMATE /**< one step, medians, on the engine `ports` where it knows the platform */
-} ls_advice_pace;
-
 typedef struct ls_advising {
     ls_predictor *predictor;
     ls_predictor asked; /**< what the user asked for: engine, level, draws */
@@ -30,7 +24,7 @@ typedef struct ls_advising {
     ls_platform ideal[2]; /**< no network cost; only latency */
     ls_advice *out;
     int64_t devices;
-    ls_advice_pace pace;
+    bool estimates;        /**< one step, medians, if possible on `ports`; else as `predict` */
     double begun_s;        /**< processor time */
     ls_progress *progress; /**< NULL if nothing is shown */
 } ls_advising;
@@ -48,9 +42,9 @@ ls_status ls_advising_set(ls_case *one, const char *name, const char *value);
  * may be NULL. */
 ls_status ls_advising_predict(ls_advising *advising, ls_advised *one, double *other_ms);
 
-/** Whether a strategy is ranked: it computes what `single` does, or the user names it. */
-bool ls_advising_takes(const ls_advising *advising, const ls_case *base);
-ls_status ls_advising_refuse_grade(ls_advising *advising, const ls_case *base);
+/** Sets whether a strategy is ranked: it computes what `single` does, or the user names it; else it
+ * is refused. */
+ls_status ls_advising_takes(ls_advising *advising, const ls_case *base, bool *takes);
 
 /** Estimates a case, and adds it to the ranking or to what is refused. Sets its quick_per_s (0
  * means refused) and memory (0 if not known). LS_CODE_INTERRUPTED after an interrupt. */

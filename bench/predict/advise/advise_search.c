@@ -29,6 +29,7 @@ enum { DIVIDES = 1, PIECES = 2, EASES = 4, TOGETHER = 8 };
 
 /* An option that changes a strategy's speed or its memory, and the values that are tried: of cases
  * that have it with the values of the earlier axes. */
+enum { INNER = 2, REPLICAS, STAGES, MICROBATCHES = 7, OUTER = 9, ALLREDUCE = 11 }; /* of axes[] */
 static const struct axis {
     const char *strategy; /* NULL means any that has the option */
     const char *option;
@@ -37,25 +38,28 @@ static const struct axis {
 } axes[] = {
     {"towers", "towers-staged", DIVIDES, {"no", "yes"}},
     {"ps", "ps-mode", DIVIDES, {"sync", "async", "ssp"}},
-    {"hybrid",
-     "hybrid-inner",
-     DIVIDES,
-     {"zero", "tensor-parallel", "pipeline", "model-parallel", "context-parallel"}},
-    {"hybrid",
-     "hybrid-replicas",
-     DIVIDES,
-     {"512", "256", "128", "64", "32", "16", "12", "8", "6", "5", "4", "3", "2", "1"}},
-    {"hybrid", "hybrid-stages", DIVIDES, {"1", "2", "3", "4", "6", "8", "12", "16", "32"}},
+    [INNER] = {"hybrid",
+               "hybrid-inner",
+               DIVIDES,
+               {"zero", "tensor-parallel", "pipeline", "model-parallel", "context-parallel"}},
+    [REPLICAS] = {"hybrid",
+                  "hybrid-replicas",
+                  DIVIDES,
+                  {"512", "256", "128", "64", "32", "16", "12", "8", "6", "5", "4", "3", "2", "1"}},
+    [STAGES] = {"hybrid",
+                "hybrid-stages",
+                DIVIDES,
+                {"1", "2", "3", "4", "6", "8", "12", "16", "32"}},
     {NULL, "pipeline-schedule", TOGETHER, {"1f1b", "gpipe", "interleaved", "zb-h1", "zb-h2"}},
     {NULL, "pipeline-chunks", TOGETHER, {"2", "3", "4"}},
-    {NULL, "pipeline-microbatches", PIECES, {POWERS}},
+    [MICROBATCHES] = {NULL, "pipeline-microbatches", PIECES, {POWERS}},
     {NULL, "tensor-parallel-sequence", 0, {"no", "yes"}},
-    {NULL, "hybrid-outer", 0, {"mirrored", "zero"}},
+    [OUTER] = {NULL, "hybrid-outer", 0, {"mirrored", "zero"}},
     {NULL, "zero-stage", 0, {"1", "2", "3"}},
-    {NULL,
-     "allreduce",
-     0,
-     {"ring", "halving-doubling", "hierarchical", "tree", "flat", "canonical"}},
+    [ALLREDUCE] = {NULL,
+                   "allreduce",
+                   0,
+                   {"ring", "halving-doubling", "hierarchical", "tree", "flat", "canonical"}},
     {"mirrored", "bucket-bytes", 0, {"auto", "1GiB"}},
     {NULL, "gradient-accumulation-steps", PIECES | EASES, {POWERS}},
     {NULL, "recompute", EASES, {"none", "mlp", "full"}},
@@ -72,14 +76,6 @@ enum {
 typedef struct picks {
     int of[AXES];
 } picks;
-
-static size_t number_of(const char *option)
-{
-    size_t i = 0;
-    while (strcmp(axes[i].option, option) != 0)
-        i++;
-    return i;
-}
 
 static int value_of(size_t axis, const char *value)
 {
@@ -102,7 +98,7 @@ static bool has_axis(const ls_advising *a, const ls_case *config, size_t axis)
         job.exchange.gradient_wire ||
         (job.kernels.precision == LS_PRECISION_BF16 && !ls_strategy_reduces(config->strategy));
     if ((axes[axis].is == (PIECES | EASES) && job.division.microbatches) ||
-        (implied && strcmp(name, "allreduce") == 0))
+        (implied && axis == ALLREDUCE))
         return false;
     return (!strategy || strcmp(strategy, config->strategy->name) == 0) &&
            !ls_option_set_has(a->workplace->request->given, name) &&
@@ -116,12 +112,10 @@ static bool can_share(const ls_advising *a, const ls_case *config, size_t axis, 
 {
     ls_job job = {0};
     int64_t number, among = a->devices;
-    const bool stages = strcmp(axes[axis].option, "hybrid-stages") == 0;
-    const bool replicas = strcmp(axes[axis].option, "hybrid-replicas") == 0;
-    if ((!stages && !replicas) || !ls_parse_integer(value, 1, INT32_MAX, &number))
+    if ((axis != STAGES && axis != REPLICAS) || !ls_parse_integer(value, 1, INT32_MAX, &number))
         return true;
     ls_case_job(config, &job);
-    if (stages) {
+    if (axis == STAGES) {
         const int copies = job.mesh.size[ls_mesh_outer(&job.mesh)];
         among /= copies;
         if (copies == 1 && number == 1)
@@ -182,7 +176,7 @@ static int first_of(const ls_advising *a, const ls_case *config, size_t axis)
     int64_t number;
     int value = 0;
     ls_job job = {0};
-    if (strcmp(axes[axis].option, "pipeline-microbatches") != 0)
+    if (axis != MICROBATCHES)
         return 0;
     ls_case_job(config, &job);
     while (text_of(a, config, axis, value + 1, text) &&
@@ -411,8 +405,6 @@ static ls_status try_usual(search *s, int64_t split, int64_t stages, size_t *num
     char replicas[TEXT], text[TEXT];
     const bool whole = split * stages == 1; /* each device has the whole model */
     const ls_case *base = find_open(s->a, whole ? "zero" : "hybrid");
-    const size_t axis = number_of("hybrid-replicas"), along = number_of("hybrid-stages");
-    const size_t inner = number_of("hybrid-inner"), outer = number_of("hybrid-outer");
     *number = SIZE_MAX;
     if (!base || s->a->devices % (split * stages))
         return LS_OK;
@@ -421,11 +413,11 @@ static ls_status try_usual(search *s, int64_t split, int64_t stages, size_t *num
         return try_picks(s, base, &p, number);
     snprintf(replicas, sizeof replicas, "%lld", (long long)(s->a->devices / (split * stages)));
     snprintf(text, sizeof text, "%lld", (long long)stages);
-    p.of[inner] = value_of(inner, split > 1 ? "tensor-parallel" : "pipeline");
-    p.of[outer] = value_of(outer, "zero");
-    p.of[axis] = value_of(axis, replicas);
-    p.of[along] = value_of(along, text);
-    if (p.of[axis] == NO_PICK || (split > 1 && p.of[along] == NO_PICK))
+    p.of[INNER] = value_of(INNER, split > 1 ? "tensor-parallel" : "pipeline");
+    p.of[OUTER] = value_of(OUTER, "zero");
+    p.of[REPLICAS] = value_of(REPLICAS, replicas);
+    p.of[STAGES] = value_of(STAGES, text);
+    if (p.of[REPLICAS] == NO_PICK || (split > 1 && p.of[STAGES] == NO_PICK))
         return LS_OK;
     return try_picks(s, base, &p, number);
 }
@@ -459,9 +451,8 @@ static ls_status tune_usual(search *s, size_t best)
 {
     if (best == SIZE_MAX)
         return LS_OK;
-    const size_t along = number_of("pipeline-microbatches");
-    LS_TRY(try_values(s, along, 1, &best));
-    LS_TRY(try_values(s, along, -1, &best));
+    LS_TRY(try_values(s, MICROBATCHES, 1, &best));
+    LS_TRY(try_values(s, MICROBATCHES, -1, &best));
     ls_advised *usual = &s->a->out->usual;
     memcpy(&usual->config, s->items[best].base, sizeof usual->config);
     memcpy(usual->options, s->items[best].options, sizeof usual->options);
@@ -478,14 +469,14 @@ static ls_status try_all(search *s)
             LS_TRY(find_usual(s, &usual));
         for (size_t i = 0; i < request->case_count; i++) {
             picks p;
+            bool takes;
             const ls_case *base = &request->cases[i];
             if ((strcmp(base->strategy->name, "hybrid") == 0) != late)
                 continue;
             memset(&p, 0xff, sizeof p); /* NO_PICK */
-            if (ls_advising_takes(s->a, base))
+            LS_TRY(ls_advising_takes(s->a, base, &takes));
+            if (takes)
                 LS_TRY(try_combinations(s, base, DIVIDES, &p, 0, NULL));
-            else
-                LS_TRY(ls_advising_refuse_grade(s->a, base));
         }
     }
     LS_TRY(tune_usual(s, usual));

@@ -375,7 +375,6 @@ static ls_status predict_all(prediction *p)
                        "%s has no measured rows of the cases to predict; first run them with "
                        "lockstep run --link latency=T,bandwidth=R",
                        p->request->results);
-    ls_validations_settle(&p->validations, p->known);
     if (p->request->prediction.validate)
         ls_validations_print(&p->validations, p->known, strcmp(p->request->format, "jsonl") == 0,
                              ls_output());

@@ -6,7 +6,6 @@
 #include "bench/output/row_same.h"
 #include "bench/rows/put.h"
 #include "bench/rows/row.h"
-#include "bench/statistics/statistics.h"
 #include "common/base/grow.h"
 #include "template_regret.h"
 #include "template_validated.h"
@@ -86,7 +85,7 @@ static ls_interval pace_of(const json_t *row)
     return pace;
 }
 
-static ls_status add(ls_validations *v, json_t *row, bool *added)
+static ls_status add(ls_validations *v, json_t *row, ls_interval predicted_ms, bool *added)
 {
     const json_t *measured = NULL; /* the latest row of the case, on this machine */
     for (size_t i = json_array_size(v->measured); i-- > 0 && !measured;) {
@@ -98,17 +97,8 @@ static ls_status add(ls_validations *v, json_t *row, bool *added)
     *added = measured;
     if (!measured)
         return LS_OK;
-    const ls_interval pace = pace_of(row);
     LS_TRY(ls_grow("validations", &v->items, v->count, sizeof *v->items));
-    ls_validation *one = &v->items[v->count++];
-    *one = (ls_validation){.devices = ls_row_count(row, LS_F_case_devices),
-                           .predicted_ms = pace.value,
-                           .measured_ms = pace_of(measured).value,
-                           .low_ms = pace.low,
-                           .high_ms = pace.high,
-                           .drawn_ms = {pace.value, pace.value},
-                           .row = json_incref(row)};
-    snprintf(one->strategy, sizeof one->strategy, "%s", ls_row_string(row, LS_F_case_strategy));
+    v->items[v->count++] = (ls_validation){predicted_ms, pace_of(measured).value, json_incref(row)};
     return LS_OK;
 }
 
@@ -126,7 +116,7 @@ ls_status ls_validations_open(const json_t *rows, ls_validations *out)
     {
         bool added;
         if (ls_row_is_predicted(row) && is_timed(row))
-            LS_TRY(add(out, row, &added));
+            LS_TRY(add(out, row, pace_of(row), &added));
     }
     return LS_OK;
 }
@@ -173,12 +163,14 @@ static model_error errors_of(const ls_validations *v, const json_t *row, bool al
     model_error sum = {0};
     for (size_t i = 0; i < v->count; i++) {
         const ls_validation *one = &v->items[i];
-        const double error = log(one->measured_ms / one->predicted_ms);
-        if ((!all && strcmp(one->strategy, ls_row_string(row, LS_F_case_strategy)) != 0) ||
+        const double error = log(one->measured_ms / one->predicted_ms.value);
+        const size_t devices = ls_row_count(one->row, LS_F_case_devices);
+        if ((!all && strcmp(ls_row_string(one->row, LS_F_case_strategy),
+                            ls_row_string(row, LS_F_case_strategy)) != 0) ||
             ls_row_same_case(row, one->row, LS_BUT_REPEATS, false) || is_repeated(v, i))
             continue;
         sum.squares += error * error;
-        sum.most = one->devices > sum.most ? one->devices : sum.most;
+        sum.most = devices > sum.most ? devices : sum.most;
         sum.count++;
     }
     return sum;
@@ -251,19 +243,6 @@ static void widen(const ls_validations *v, json_t *row)
     ls_put_prediction_error_source(row, source);
 }
 
-void ls_validations_settle(ls_validations *v, size_t first)
-{
-    for (size_t i = first; i < v->count; i++) {
-        char source[160];
-        ls_validation *one = &v->items[i];
-        one->low_ms = one->drawn_ms[0];
-        one->high_ms = one->drawn_ms[1];
-        if (one->low_ms > 0)
-            widen_interval(one->predicted_ms, model_of(v, one->row, source, sizeof source),
-                           &one->low_ms, &one->high_ms);
-    }
-}
-
 ls_status ls_validations_take(ls_validations *v, json_t *row, bool *added)
 {
     *added = false;
@@ -271,11 +250,7 @@ ls_status ls_validations_take(ls_validations *v, json_t *row, bool *added)
         return LS_OK;
     const ls_interval drawn = pace_of(row);
     widen(v, row);
-    LS_TRY(add(v, row, added));
-    if (*added)
-        memcpy(v->items[v->count - 1].drawn_ms, (double[]){drawn.low, drawn.high},
-               sizeof v->items->drawn_ms);
-    return LS_OK;
+    return add(v, row, drawn, added);
 }
 
 /* ---- Regret --------------------------------------------------------------------------------- */
@@ -310,8 +285,9 @@ ls_regret ls_validations_regret(const ls_validations *v)
             json_t *value = (json_t *)(size_t)ls_row_get(one->row, fields[f]);
             json_array_append(question, value ? value : json_null());
         }
-        json_array_append_new(answers, json_pack("{s:o,s:f,s:f}", "question", question, "predicted",
-                                                 one->predicted_ms, "measured", one->measured_ms));
+        json_array_append_new(answers,
+                              json_pack("{s:o,s:f,s:f}", "question", question, "predicted",
+                                        one->predicted_ms.value, "measured", one->measured_ms));
     }
     return ls_regret_of(document);
 }
@@ -319,19 +295,24 @@ ls_regret ls_validations_regret(const ls_validations *v)
 /* ---- Printing ------------------------------------------------------------------------------- */
 
 /* {line, strategy, devices}: `line` is what JSON lines have. */
-static json_t *print_of(const ls_validation *one)
+static json_t *print_of(const ls_validations *v, const ls_validation *one)
 {
-    const bool held = one->low_ms <= one->measured_ms && one->measured_ms <= one->high_ms;
-    json_t *line = json_pack(
-        "{s:O?,s:f,s:f,s:f,s:[f,f],s:b}", "case", ls_row_group(one->row, LS_G_case), "predicted_ms",
-        one->predicted_ms, "measured_ms", one->measured_ms, "error",
-        one->predicted_ms / one->measured_ms - 1, "ci95", one->low_ms, one->high_ms, "held", held);
+    char source[160];
+    ls_interval ms = one->predicted_ms;
+    if (ms.low > 0)
+        widen_interval(ms.value, model_of(v, one->row, source, sizeof source), &ms.low, &ms.high);
+    const bool held = ms.low <= one->measured_ms && one->measured_ms <= ms.high;
+    json_t *line =
+        json_pack("{s:O?,s:f,s:f,s:f,s:[f,f],s:b}", "case", ls_row_group(one->row, LS_G_case),
+                  "predicted_ms", ms.value, "measured_ms", one->measured_ms, "error",
+                  ms.value / one->measured_ms - 1, "ci95", ms.low, ms.high, "held", held);
     if (ls_row_has(one->row, LS_F_prediction_shared))
         json_object_update_new(line, json_pack("{s:b,s:b}", "shared",
                                                ls_row_true(one->row, LS_F_prediction_shared),
                                                "busy", ls_validated_busy(one->row)));
-    return json_pack("{s:o,s:s,s:I}", "line", line, "strategy", one->strategy, "devices",
-                     (json_int_t)one->devices);
+    return json_pack("{s:o,s:s,s:I}", "line", line, "strategy",
+                     ls_row_string(one->row, LS_F_case_strategy), "devices",
+                     (json_int_t)ls_row_count(one->row, LS_F_case_devices));
 }
 
 void ls_validations_print(const ls_validations *v, size_t first, bool json, FILE *stream)
@@ -339,7 +320,7 @@ void ls_validations_print(const ls_validations *v, size_t first, bool json, FILE
     json_t *rows = json_array();
     json_auto_t *all = json_pack("{s:o}", "rows", rows);
     for (size_t i = first; i < v->count; i++)
-        json_array_append_new(rows, print_of(&v->items[i]));
+        json_array_append_new(rows, print_of(v, &v->items[i]));
     ls_status_free(
         ls_document_write(ls_template_validated, all, json ? "jsonl" : "table", NULL, stream));
 }

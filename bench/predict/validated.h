@@ -16,20 +16,17 @@
  */
 #pragma once
 
+#include "bench/statistics/statistics.h"
 #include "common/base/status.h"
 
 #include <jansson.h>
 #include <stdio.h>
 
-/** A predicted row and what was measured. */
+/** A predicted row and what was measured: the median step, or the mean of unlike ones. */
 typedef struct ls_validation {
-    char strategy[32];
-    size_t devices;
-    double predicted_ms,
-        measured_ms;        /**< the median step, or the mean of unlike ones (ls_row_pace) */
-    double low_ms, high_ms; /**< of the predicted row; equal: it has no interval */
-    double drawn_ms[2];     /**< the interval of its draws alone */
-    json_t *row;            /**< the predicted one */
+    ls_interval predicted_ms; /**< with the interval of its draws alone */
+    double measured_ms;
+    json_t *row; /**< the predicted one */
 } ls_validation;
 
 typedef struct ls_validations {
@@ -61,10 +58,6 @@ ls_regret ls_validations_regret(const ls_validations *validations);
 /** Over the sets of a document (regret.sql). */
 ls_regret ls_regret_of(const json_t *document);
 
-/** Sets the intervals of the validations from number `first` on by the errors of all others, later
- * ones too: what a further prediction would have. */
-void ls_validations_settle(ls_validations *validations, size_t first);
-
 /** Rows of other machines, which are a part of the program; owned by the caller. */
 json_t *ls_validated_table(void);
 
@@ -80,5 +73,6 @@ double ls_validated_error(const json_t *table, bool shared, bool busy, const cha
                           size_t *count);
 
 /** Prints a line for each of the validations from number `first` on, and their summary: as a table,
- * or (`json`) an object a line. */
+ * or (`json`) an object a line. Their intervals are by the errors of all others, later ones too:
+ * what a further prediction would have. */
 void ls_validations_print(const ls_validations *validations, size_t first, bool json, FILE *stream);

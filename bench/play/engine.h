@@ -51,13 +51,10 @@ extern const char *const ls_engine_words[];
  * engine does not play the platform, LS_CODE_MISSING if this build has no engine that does. */
 ls_status ls_engine_choose(const ls_platform *platform, ls_engine *engine);
 
-/** Plays; end_ns [graph->played] gets the time at which each activity ends, from 0. LS_CODE_CHECK
- * if some never end, LS_CODE_INTERRUPTED after an interrupt. */
-ls_status ls_engine_play(ls_engine engine, const ls_play *play, double *end_ns);
-
-/** As above, for `plays` sets of factors, [plays, steps, devices], and end_ns [plays, played]. One
- * process of simgrid plays them all. */
-ls_status ls_engine_play_all(ls_engine engine, const ls_play *play, size_t plays, double *end_ns);
+/** Plays with each of `plays` sets of factors, [plays, steps, devices]; one process of simgrid
+ * plays them all. end_ns [plays, graph->played] gets the time at which each activity ends, from 0.
+ * LS_CODE_CHECK if some never end, LS_CODE_INTERRUPTED after an interrupt. */
+ls_status ls_engine_play(ls_engine engine, const ls_play *play, size_t plays, double *end_ns);
 
 /** Whether the platform has so many devices, and routes between neighbours, and from and to the
  * first: LS_CODE_USAGE says what is wrong with it. */
@@ -72,5 +69,5 @@ ls_status ls_engine_wires(ls_engine engine, const ls_platform *platform, int dev
 /** That a play was interrupted (bench/train/interrupt.h): LS_CODE_INTERRUPTED. */
 ls_status ls_engine_interrupted(void);
 
-/** The engine `simgrid` (simgrid_engine.c): as ls_engine_play_all. */
+/** The engine `simgrid` (simgrid_engine.c): as ls_engine_play. */
 ls_status ls_simgrid_play(const ls_play *play, size_t plays, double *end_ns);

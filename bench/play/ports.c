@@ -266,7 +266,7 @@ ls_status ls_engine_interrupted(void)
     return ls_fail(LS_CODE_INTERRUPTED, "predict", "play", "the simulation was interrupted");
 }
 
-ls_status ls_engine_play_all(ls_engine engine, const ls_play *play, size_t plays, double *end_ns)
+ls_status ls_engine_play(ls_engine engine, const ls_play *play, size_t plays, double *end_ns)
 {
 #if LS_HAS_SIMGRID
     if (engine == LS_ENGINE_SIMGRID)
@@ -279,9 +279,4 @@ ls_status ls_engine_play_all(ls_engine engine, const ls_play *play, size_t plays
         one.factors = one.factors ? one.factors + one.factor_count : NULL;
     }
     return LS_OK;
-}
-
-ls_status ls_engine_play(ls_engine engine, const ls_play *play, double *end_ns)
-{
-    return ls_engine_play_all(engine, play, 1, end_ns);
 }

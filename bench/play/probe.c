@@ -19,18 +19,24 @@ static ls_status make_probe(ls_play_graph *g, int devices)
     return ls_play_seal(g, 0);
 }
 
+static ls_status play_probe(ls_engine engine, const ls_platform *platform, int devices,
+                            int devices_per_host, const ls_play_graph *graph, double **end_ns)
+{
+    const ls_play play = {.graph = graph,
+                          .platform = platform,
+                          .devices = devices,
+                          .devices_per_host = devices_per_host};
+    LS_TRY(ls_allocate("activities", end_ns, graph->count + 1, sizeof **end_ns));
+    return ls_engine_play(engine, &play, 1, *end_ns);
+}
+
 ls_status ls_engine_probe(ls_engine engine, const ls_platform *platform, int devices,
                           int devices_per_host)
 {
     ls_closing(ls_play_close) ls_play_graph graph = {0};
     ls_auto double *end_ns = NULL;
-    const ls_play play = {.graph = &graph,
-                          .platform = platform,
-                          .devices = devices,
-                          .devices_per_host = devices_per_host};
     LS_TRY(make_probe(&graph, devices));
-    LS_TRY(ls_allocate("activities", &end_ns, graph.count + 1, sizeof *end_ns));
-    return ls_engine_play(engine, &play, end_ns);
+    return play_probe(engine, platform, devices, devices_per_host, &graph, &end_ns);
 }
 
 /* ---- Wires of a file ------------------------------------------------------------------------- */
@@ -99,16 +105,11 @@ ls_status ls_engine_wires(ls_engine engine, const ls_platform *platform, int dev
     ls_closing(ls_play_close) ls_play_graph graph = {0};
     ls_auto double *end_ns = NULL;
     phases p = {.hosts = (devices + devices_per_host - 1) / devices_per_host};
-    const ls_play play = {.graph = &graph,
-                          .platform = platform,
-                          .devices = devices,
-                          .devices_per_host = devices_per_host};
     *out = ls_platform_wires(platform);
     if (platform->kind != LS_PLATFORM_FILE || devices <= devices_per_host)
         return LS_OK;
     LS_TRY(add_phases(&graph, devices_per_host, &p));
-    LS_TRY(ls_allocate("activities", &end_ns, graph.count, sizeof *end_ns));
-    LS_TRY(ls_engine_play(engine, &play, end_ns));
+    LS_TRY(play_probe(engine, platform, devices, devices_per_host, &graph, &end_ns));
     take_wires(end_ns, &p, out);
     return LS_OK;
 }

@@ -32,14 +32,7 @@ static ls_status append_move(reader *r, const ls_move *move)
 static ls_status read_exchange(ls_comm *base, const ls_exchange *x, ls_op **out)
 {
     reader *r = (reader *)base;
-    const bool sends = x->to >= 0 && !x->inside, comes = x->from >= 0 && !x->inside;
-    const ls_move move = {.to = sends ? x->to : -1,
-                          .from = comes ? x->from : -1,
-                          .sent = sends ? x->send_count : 0,
-                          .received = comes ? x->receive_count : 0,
-                          .added = x->add ? x->receive_count : 0,
-                          .sent_rounds = sends,
-                          .came_rounds = comes};
+    const ls_move move = ls_move_of(x);
     free(r->op.accesses);
     free(r->op.messages);
     r->op = (ls_op){.name = "exchange", .destroy = keep};

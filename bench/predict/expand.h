@@ -30,6 +30,18 @@ typedef struct ls_move {
     uint32_t sent_rounds, came_rounds; /**< messages that make up each of both */
 } ls_move;
 
+static inline ls_move ls_move_of(const ls_exchange *x)
+{
+    return (ls_move){.to = x->to,
+                     .from = x->from,
+                     .bytes = x->bytes,
+                     .sent = x->send_count,
+                     .received = x->receive_count,
+                     .added = x->add ? x->receive_count : 0,
+                     .sent_rounds = x->to >= 0,
+                     .came_rounds = x->from >= 0};
+}
+
 /** What all-reduces take and exchange that are alike. */
 typedef struct ls_expanded {
     const ls_allreduce *algorithm; /**< NULL means NCCL's, whose moves nobody knows */

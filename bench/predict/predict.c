@@ -59,14 +59,10 @@ static ls_status read_slowdown(const char *text, ls_predictor *out)
 ls_status ls_predictor_open(const ls_prediction_request *request, ls_predictor *out)
 {
     *out = (ls_predictor){.request = request,
-                          .engine = (ls_engine)request->engine,
-                          .devices_per_host = request->devices_per_host,
                           .level = (ls_expansion)request->collectives,
                           .draws = request->draws,
                           .memory_limit = SIZE_MAX};
-    if (request->platform)
-        LS_TRY(ls_platform_parse(request->platform, &out->platform));
-    LS_TRY(ls_engine_choose(&out->platform, &out->engine));
+    LS_TRY(ls_predictor_set_network(out, request->platform, request->devices_per_host));
     if (request->memory_limit && !ls_parse_bytes(request->memory_limit, &out->memory_limit))
         return ls_fail(LS_CODE_USAGE, "option --memory-limit", request->memory_limit,
                        "this is not a size; give bytes, or a unit, as in 16GB or 512MiB");
@@ -223,18 +219,7 @@ ls_status ls_predictor_plan(ls_predictor *p, ls_workplace *workplace, const ls_c
 
 /* ---- Virtual devices ------------------------------------------------------------------------ */
 
-typedef struct virtual_run {
-    const ls_strategy *strategy;
-    ls_job job;
-    ls_device *like;     /* a real device, for kernels */
-    ls_device **devices; /* [count] */
-    size_t count;
-    ls_allreduce described;
-    const ls_allreduce *algorithm;
-    ls_run *run;
-} virtual_run;
-
-static ls_status open_device(virtual_run *v, const ls_device_name *name, int number)
+static ls_status open_device(ls_virtual_run *v, const ls_device_name *name, int number)
 {
     LS_TRY(ls_virtual_device_open(name, number, v->like, &v->devices[v->count]));
     v->count++;
@@ -244,12 +229,12 @@ static ls_status open_device(virtual_run *v, const ls_device_name *name, int num
 /* On the thread of the real device, which is how many threads a kernel may use. */
 static ls_status open_strategy(void *context)
 {
-    virtual_run *v = context;
+    ls_virtual_run *v = context;
     return ls_strategy_open(v->strategy, &v->job, &v->run);
 }
 
 static ls_status open_virtual(const ls_machine *machine, const ls_plan_of_case *plan,
-                              virtual_run *v)
+                              ls_virtual_run *v)
 {
     v->job = plan->job;
     v->strategy = plan->strategy;
@@ -267,10 +252,11 @@ static ls_status open_virtual(const ls_machine *machine, const ls_plan_of_case *
         LS_TRY(open_device(v, &plan->variable_device, (int)v->count));
         v->job.variable_device = v->devices[v->count - 1];
     }
-    if (!plan->job.exchange.allreduce->formula)
-        LS_TRY(ls_allreduce_find("ring", &v->job.exchange.allreduce));
-    v->algorithm = v->job.exchange.allreduce;
-    v->described = ls_virtual_allreduce(v->algorithm);
+    const ls_allreduce *built = plan->job.exchange.allreduce;
+    v->algorithm = built->formula ? built : NULL;
+    if (!v->algorithm)
+        LS_TRY(ls_allreduce_find("ring", &built));
+    v->described = ls_virtual_allreduce(built);
     v->job.exchange.allreduce = &v->described;
     v->job.devices = v->devices;
     v->job.device_count = plan->device_count;
@@ -280,7 +266,7 @@ static ls_status open_virtual(const ls_machine *machine, const ls_plan_of_case *
     return ls_device_call(v->like, open_strategy, v);
 }
 
-static void close_virtual(virtual_run *v)
+static void close_virtual(ls_virtual_run *v)
 {
     if (v->run)
         v->run->functions->close(v->run);
@@ -290,7 +276,7 @@ static void close_virtual(virtual_run *v)
     free(v->devices);
 }
 
-static ls_status take_memory(const ls_predictor *p, const virtual_run *v, ls_predicted *out)
+static ls_status take_memory(const ls_predictor *p, const ls_virtual_run *v, ls_predicted *out)
 {
     size_t fullest = 0;
     LS_TRY(ls_allocate("predict", &out->ledgers, v->count, sizeof *out->ledgers));
@@ -322,7 +308,7 @@ static ls_status take_memory(const ls_predictor *p, const virtual_run *v, ls_pre
 
 /* Measures what is not known yet of the run's operations. */
 static ls_status measure(ls_predictor *p, const ls_machine *machine, const ls_plan_of_case *plan,
-                         const virtual_run *v)
+                         const ls_virtual_run *v)
 {
     const clock_t begin = clock();
     const ls_drawn_values drawn = {&plan->model->graph->variables, plan->config->seed};
@@ -335,7 +321,7 @@ static ls_status measure(ls_predictor *p, const ls_machine *machine, const ls_pl
 }
 
 static ls_status predict(ls_predictor *p, const ls_machine *machine, const ls_plan_of_case *plan,
-                         virtual_run *v, ls_predicted *out)
+                         ls_virtual_run *v, ls_predicted *out)
 {
     LS_TRY(open_virtual(machine, plan, v));
     LS_TRY(take_memory(p, v, out));
@@ -343,13 +329,13 @@ static ls_status predict(ls_predictor *p, const ls_machine *machine, const ls_pl
     if (p->measures && !ls_profile_is(plan->config->model))
         LS_TRY(measure(p, machine, plan, v));
     LS_TRY(ls_durations_check(ls_predictor_durations(p, plan), run));
-    return ls_predictor_play(p, plan, &(ls_played_run){v->run, v->algorithm, v->count}, out);
+    return ls_predictor_play(p, plan, v, out);
 }
 
 ls_status ls_predictor_calibrate(ls_predictor *p, const ls_machine *machine,
                                  const ls_plan_of_case *plan)
 {
-    virtual_run v = {0};
+    ls_virtual_run v = {0};
     if (ls_profile_is(plan->config->model))
         return ls_fail(LS_CODE_USAGE, "option --calibrate", plan->config->model,
                        "this model is a profile, which already contains its times, so nothing is "
@@ -365,7 +351,7 @@ ls_status ls_predict(ls_predictor *p, const ls_machine *machine, const ls_plan_o
                      ls_predicted *out)
 {
     const uint64_t begin_ns = ls_clock_ns();
-    virtual_run v = {0};
+    ls_virtual_run v = {0};
     *out = (ls_predicted){0};
     ls_status status = predict(p, machine, plan, &v, out);
     close_virtual(&v);

@@ -13,8 +13,6 @@
 /** Data that a run of a case is proposed with. */
 #define LS_PROPOSED_DATA "synthetic:4096"
 
-enum { LS_ACTIVITIES_MOST = 20000000 }; /**< of a case's steps; more are refused */
-
 /** How cases are played: the request's options, read. */
 typedef struct ls_predictor {
     const ls_prediction_request *request;

@@ -9,12 +9,17 @@
 const ls_durations *ls_predictor_durations(const ls_predictor *predictor,
                                            const ls_plan_of_case *plan);
 
-/** A case on virtual devices; borrowed. */
-typedef struct ls_played_run {
+/** A case on virtual devices. */
+typedef struct ls_virtual_run {
+    const ls_strategy *strategy;
+    ls_job job;
+    ls_device *like;     /**< a real device, for kernels */
+    ls_device **devices; /**< [count] with the variables' device */
+    size_t count;
+    ls_allreduce described;        /**< the job's */
+    const ls_allreduce *algorithm; /**< that it stands for; NULL if NCCL's */
     ls_run *run;
-    const ls_allreduce *algorithm;
-    size_t devices; /**< with the variables' device */
-} ls_played_run;
+} ls_virtual_run;
 
 /** Writes a play's steps from `first` on, as Chrome's JSON: a thread for each lane; and the counted
  * steps' waterfall. The graph has labels; of `play` the factors count. LS_CODE_MISSING where the
@@ -30,4 +35,4 @@ ls_status ls_chakra_write(const char *folder, const ls_play *play);
 
 /** Sets the times and the traffic of a prediction. */
 ls_status ls_predictor_play(const ls_predictor *predictor, const ls_plan_of_case *plan,
-                            const ls_played_run *run, ls_predicted *out);
+                            const ls_virtual_run *run, ls_predicted *out);

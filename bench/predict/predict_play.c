@@ -3,6 +3,7 @@
 #include "bench/predict/predict_parts.h"
 
 #include "bench/case/profile.h"
+#include "bench/predict/durations_parts.h"
 #include "bench/predict/unroll.h"
 #include "bench/statistics/statistics.h"
 #include "bench/train/interrupt.h"
@@ -26,12 +27,9 @@ static int cores_of(const ls_predictor *p, const ls_plan_of_case *plan)
 
 /* ---- Draws ---------------------------------------------------------------------------------- */
 
-/* The most repetitions that a median of durations is taken from (durations_measured.c). */
-enum { REPETITIONS = 60 };
-
 static size_t repetitions_of(const ls_durations *d)
 {
-    return d->spread_count < REPETITIONS ? d->spread_count : REPETITIONS;
+    return d->spread_count < LS_REPETITIONS_MOST ? d->spread_count : LS_REPETITIONS_MOST;
 }
 
 double ls_durations_error(const ls_durations *d)
@@ -59,7 +57,7 @@ static double drawn(const ls_durations *d, uint64_t seed, uint64_t number, uint6
  * (bootstrap). */
 static double other_median(const ls_durations *d, uint64_t seed, uint64_t number)
 {
-    double values[REPETITIONS];
+    double values[LS_REPETITIONS_MOST];
     const size_t count = repetitions_of(d);
     for (size_t i = 0; i < count; i++)
         values[i] = drawn(d, seed, number, UINT64_MAX - i);
@@ -157,7 +155,7 @@ static ls_status play_draws(const ls_predictor *p, const ls_plan_of_case *plan,
         for (size_t d = 0; d < count; d++)
             draw(p, ls_predictor_durations(p, plan), play, plan->config->seed, first + d,
                  out->draws == 1, all, room->factors + d * play->factor_count);
-        LS_TRY(ls_engine_play_all(p->engine, play, count, room->end_ns));
+        LS_TRY(ls_engine_play(p->engine, play, count, room->end_ns));
         for (size_t d = 0; d < count; d++) {
             ls_play drawn = *play;
             drawn.factors += d * play->factor_count;
@@ -190,17 +188,15 @@ static ls_traffic per_step(ls_traffic sum, size_t steps)
 }
 
 static ls_unroll unroll_options(const ls_predictor *p, const ls_plan_of_case *plan,
-                                const ls_played_run *run, const ls_platform *platform)
+                                const ls_virtual_run *run, const ls_platform *platform)
 {
     const bool whole = p->request->trace || p->request->goal || p->request->chakra;
     return (ls_unroll){.run = ls_step_run_of(run->run),
                        .algorithm = run->algorithm,
-                       .by_nccl = !plan->job.exchange.allreduce->formula,
                        .durations = ls_predictor_durations(p, plan),
                        .platform = platform,
                        .devices_per_host = p->devices_per_host,
                        .level = p->level,
-                       .most = LS_ACTIVITIES_MOST,
                        .steps = (uint64_t)(plan->warmup + plan->timed),
                        .labelled = whole || ls_plan_is_pipeline(plan),
                        .whole = whole,
@@ -217,7 +213,7 @@ static ls_status play_other(const ls_predictor *p, const ls_plan_of_case *plan, 
     play.platform = platform;
     draw(p, ls_predictor_durations(p, plan), &play, 0, 0, true, warmup + steps, room->factors);
     LS_TRY(ls_unrolled_move(unrolled, platform, p->devices_per_host));
-    LS_TRY(ls_engine_play(ports ? LS_ENGINE_PORTS : p->engine, &play, room->end_ns));
+    LS_TRY(ls_engine_play(ports ? LS_ENGINE_PORTS : p->engine, &play, 1, room->end_ns));
     take_steps(unrolled, room->end_ns, warmup, steps, room->ends, room->sorted);
     *out = plan->job.update.period > 1 ? ls_statistics_mean(room->sorted, steps)
                                        : ls_statistics_median(room->sorted, steps);
@@ -242,7 +238,7 @@ static ls_status write_graph(const ls_prediction_request *files, const ls_play *
 }
 
 ls_status ls_predictor_play(const ls_predictor *p, const ls_plan_of_case *plan,
-                            const ls_played_run *run, ls_predicted *out)
+                            const ls_virtual_run *run, ls_predicted *out)
 {
     const ls_prediction_request *files = p->request;
     /* the mean of the counted steps, which are whole periods */
@@ -259,7 +255,7 @@ ls_status ls_predictor_play(const ls_predictor *p, const ls_plan_of_case *plan,
     const size_t steps = (size_t)(plan->warmup + plan->timed);
     const ls_unroll what = unroll_options(p, plan, run, &p->platform);
     ls_play play = {.platform = &p->platform,
-                    .devices = (int)run->devices,
+                    .devices = (int)run->count,
                     .devices_per_host = p->devices_per_host,
                     .cores = cores_of(p, plan),
                     .turn_ns = ls_predictor_durations(p, plan)->turn_ns};
@@ -271,7 +267,7 @@ ls_status ls_predictor_play(const ls_predictor *p, const ls_plan_of_case *plan,
     out->sent = per_step(unrolled.sent, out->steps);
     out->draws = !what.durations->spread_count ? 1 /* without a spread all are the same */
                  : p->draws                    ? (size_t)p->draws
-                 : run->devices > 256          ? 8
+                 : run->count > 256            ? 8
                                                : 32;
     LS_TRY(unrolls);
     LS_TRY(play_draws(p, plan, &unrolled, &play, (size_t)plan->warmup, &room, out));
@@ -287,7 +283,7 @@ ls_status ls_predictor_play(const ls_predictor *p, const ls_plan_of_case *plan,
     if (!files->trace)
         return LS_OK;
     draw(p, what.durations, &play, 0, 0, true, steps, room.factors);
-    LS_TRY(ls_engine_play(p->engine, &play, room.end_ns)); /* once more, with median durations */
+    LS_TRY(ls_engine_play(p->engine, &play, 1, room.end_ns)); /* once more, with median durations */
     out->unsaved = ls_status_first(
         out->unsaved, ls_virtual_trace_write(files->trace, &play, ls_step_run_of(run->run),
                                              room.end_ns, (uint32_t)plan->warmup));

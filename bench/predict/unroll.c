@@ -26,7 +26,7 @@ static ls_status play_alone(const ls_play_graph *graph, const ls_platform *platf
     }
     LS_TRY(ls_allocate("all-reduce", &end_ns, graph->count + 1, sizeof *end_ns));
     *ns = 0;
-    LS_TRY(ls_engine_play(LS_ENGINE_PORTS, &play, end_ns));
+    LS_TRY(ls_engine_play(LS_ENGINE_PORTS, &play, 1, end_ns));
     for (size_t n = 0; n < graph->count; n++)
         *ns = end_ns[n] > *ns ? end_ns[n] : *ns;
     return LS_OK;
@@ -83,7 +83,7 @@ static ls_status meet_all(ls_unroller *u, const ls_unroll_task *w, const ls_virt
     const size_t known = all->count;
     uint32_t joined;
     size_t number;
-    LS_TRY(ls_expand(all, what->by_nccl ? NULL : what->algorithm, comm, &number));
+    LS_TRY(ls_expand(all, what->algorithm, comm, &number));
     ls_expanded *e = all->items[number];
     if (number == known && e->algorithm)
         LS_TRY(make_alone(u, e));
@@ -118,17 +118,10 @@ static ls_status by_formula(ls_unroller *u, ls_unroll_task *w, const ls_virtual_
 
 static ls_status exchange(ls_unroller *u, ls_unroll_task *w, const ls_virtual_comm *comm)
 {
-    const ls_exchange *x = &comm->exchange;
-    if (!comm->whole)
-        return ls_unroll_move(u, w, comm,
-                              &(ls_move){.to = x->to,
-                                         .from = x->from,
-                                         .bytes = x->bytes,
-                                         .sent = x->send_count,
-                                         .received = x->receive_count,
-                                         .added = x->add ? x->receive_count : 0,
-                                         .sent_rounds = x->to >= 0,
-                                         .came_rounds = x->from >= 0});
+    if (!comm->whole) {
+        const ls_move move = ls_move_of(&comm->exchange);
+        return ls_unroll_move(u, w, comm, &move);
+    }
     if (u->what->level == LS_EXPAND_FORMULA)
         return by_formula(u, w, comm);
     size_t number;
@@ -228,14 +221,14 @@ static ls_status begin(ls_unroller *u, const ls_step_program *p, const ls_task *
     return ls_play_wait(&u->out->graph, begun, w->tail);
 }
 
-static ls_status check_count(const ls_unroller *u, uint64_t count)
+static ls_status check_count(uint64_t count)
 {
-    return count <= u->what->most
+    return count <= LS_ACTIVITIES_MOST
                ? LS_OK
                : ls_fail(LS_CODE_USAGE, "predict", "activities",
-                         "the simulation has more than %llu activities (computations and "
+                         "the simulation has more than %d activities (computations and "
                          "messages); use --collectives flows, fewer --devices or --steps",
-                         (unsigned long long)u->what->most);
+                         LS_ACTIVITIES_MOST);
 }
 
 static ls_status add_task(ls_unroller *u, const ls_step_program *p, const ls_task *task)
@@ -250,7 +243,7 @@ static ls_status add_task(ls_unroller *u, const ls_step_program *p, const ls_tas
         LS_TRY(ls_grow("predict", &u->out->ends, u->out->end_count, sizeof *u->out->ends));
         u->out->ends[u->out->end_count++] = w.tail;
     }
-    return check_count(u, u->out->graph.count);
+    return check_count(u->out->graph.count);
 }
 
 /* ---- Steps ---------------------------------------------------------------------------------- */
@@ -323,7 +316,7 @@ static ls_status add_steps(ls_unroller *u, uint32_t period)
         u->out->sent.messages_sent *= counted;
         LS_TRY(repeat(u, before, begin));
     }
-    LS_TRY(check_count(u, u->out->graph.count + times * u->out->graph.repeated));
+    LS_TRY(check_count(u->out->graph.count + times * u->out->graph.repeated));
     return ls_play_seal(&u->out->graph, times);
 }
 

@@ -21,15 +21,15 @@
 #include "bench/predict/expand.h"
 #include "bench/predict/virtual.h"
 
+enum { LS_ACTIVITIES_MOST = 20000000 }; /**< more are refused */
+
 typedef struct ls_unroll {
-    const ls_step_run *run; /**< on virtual devices */
-    const ls_allreduce *algorithm;
-    bool by_nccl; /**< all-reduces take what NCCL expects; `formula` only */
+    const ls_step_run *run;        /**< on virtual devices */
+    const ls_allreduce *algorithm; /**< NULL means that NCCL expects; `formula` only */
     const ls_durations *durations;
     const ls_platform *platform; /**< for `formula` */
     int devices_per_host;
     ls_expansion level;
-    uint64_t most; /**< activities: more are refused */
     uint64_t steps;
     bool labelled;   /**< activities are labelled, for a trace or by use */
     bool whole;      /**< no step is left to repetition, as for a file */

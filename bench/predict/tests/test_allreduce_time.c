@@ -202,7 +202,7 @@ static void play_place(const place *p)
                           .devices = p->devices,
                           .devices_per_host = p->per_host};
     double *end_ns = calloc(g->graph.count, sizeof *end_ns);
-    must(ls_engine_play(engine, &what, end_ns));
+    must(ls_engine_play(engine, &what, 1, end_ns));
     for (int s = 0; s < SIZES; s++)
         for (int a = 0; a < NAMES; a++)
             times[s][a] = end_ns[ends[s][a]] - end_ns[begins[s][a]];

@@ -24,7 +24,7 @@ static const ls_platform flat = {.kind = LS_PLATFORM_FLAT,
 static double *play_on(ls_engine engine, const ls_play *play)
 {
     double *end_ns = calloc(play->graph->played, sizeof *end_ns);
-    ls_status status = ls_engine_play(engine, play, end_ns);
+    ls_status status = ls_engine_play(engine, play, 1, end_ns);
     if (status)
         print_message("%s\n", ls_status_text(status));
     assert_null(status);
@@ -228,7 +228,7 @@ static void circle(void **state)
     for (ls_engine e = LS_ENGINE_SIMGRID; e <= LS_ENGINE_PORTS; e++) {
         if (e == LS_ENGINE_SIMGRID && !LS_HAS_SIMGRID)
             continue;
-        ls_status status = ls_engine_play(e, &what, end_ns);
+        ls_status status = ls_engine_play(e, &what, 1, end_ns);
         assert_non_null(status);
         assert_non_null(strstr(ls_status_text(status), "never end"));
         ls_status_free(status);

@@ -132,28 +132,18 @@ static ls_status bring(ls_session *session, ls_trace *own, ls_whole_trace *whole
 /* ---- The window of the steps shown, its contents, and its waterfall ----------------------------
  */
 
-/* The latest end of a step on any main lane. */
-static uint64_t end_of(const ls_whole_trace *whole, int32_t step)
+/* When the slices of a step on main lanes begin and end; -1 means of all steps. */
+static void find_ends(const ls_whole_trace *whole, int32_t step, uint64_t *begin, uint64_t *end)
 {
     const ls_trace *t = &whole->trace;
-    uint64_t end = 0;
-    for (size_t i = 0; i < t->slice_count; i++)
-        if (t->lanes[t->slices[i].lane].main && t->slices[i].step == step &&
-            t->slices[i].end_ns > end)
-            end = t->slices[i].end_ns;
-    return end;
-}
-
-static void find_all(ls_whole_trace *whole)
-{
-    const ls_trace *t = &whole->trace;
-    whole->begin_ns = UINT64_MAX;
+    *begin = UINT64_MAX;
+    *end = 0;
     for (size_t i = 0; i < t->slice_count; i++) {
         const ls_trace_slice *s = &t->slices[i];
-        if (!t->lanes[s->lane].main)
+        if (!t->lanes[s->lane].main || (step >= 0 && s->step != step))
             continue;
-        whole->begin_ns = s->begin_ns < whole->begin_ns ? s->begin_ns : whole->begin_ns;
-        whole->end_ns = s->end_ns > whole->end_ns ? s->end_ns : whole->end_ns;
+        *begin = s->begin_ns < *begin ? s->begin_ns : *begin;
+        *end = s->end_ns > *end ? s->end_ns : *end;
     }
 }
 
@@ -215,12 +205,10 @@ static ls_status find_window(ls_whole_trace *whole, bool synchronous)
     LS_TRY(ls_allocate("trace", &whole->shown, most, sizeof *whole->shown));
     LS_TRY(
         ls_allocate("trace", &whole->shown_first, t->lane_count + 1, sizeof *whole->shown_first));
-    if (synchronous) {
-        whole->begin_ns = end_of(whole, 0);
-        whole->end_ns = end_of(whole, (int32_t)whole->steps);
-    } else {
-        find_all(whole);
-    }
+    uint64_t begin;
+    find_ends(whole, synchronous ? (int32_t)whole->steps : -1, &whole->begin_ns, &whole->end_ns);
+    if (synchronous)
+        find_ends(whole, 0, &begin, &whole->begin_ns);
     if (whole->end_ns <= whole->begin_ns)
         return ls_fail(
             LS_CODE_MISSING, "trace", "steps",

@@ -13,14 +13,13 @@
 #include <stdint.h>
 
 enum { LS_PLAY_NONE = UINT32_MAX }; /**< no node */
-enum { LS_PLAY_FORMULA = 2 };       /**< see ls_activity_node.rounds */
+enum { LS_PLAY_FORMULA = 2 };       /**< see ls_play_delay */
 
 /** A delay, or a message. */
 typedef struct ls_activity_node {
     double amount;   /**< ns of a delay; bytes of a message */
     int from, to;    /**< devices; a delay: the device, and -1 */
-    uint32_t rounds; /**< latencies of a message; a delay: 0 if it computes, 1 if it is the
-                          network's, from LS_PLAY_FORMULA on by that formula */
+    uint32_t rounds; /**< latencies of a message; of a delay: see ls_play_delay */
     uint32_t step;   /**< that it belongs to */
     uint32_t waits;  /**< number of activities that it waits for; after ls_play_seal */
 } ls_activity_node;
@@ -69,7 +68,8 @@ static inline ls_activity_node ls_play_activity(const ls_play_graph *graph, size
     return node;
 }
 
-/** Appends a delay that waits for `before` (LS_PLAY_NONE: for nothing). */
+/** Appends a delay that waits for `before` (LS_PLAY_NONE: for nothing). Its rounds are 0, as of one
+ * that computes; 1 means that it is the network's; from LS_PLAY_FORMULA on, by formula. */
 ls_status ls_play_delay(ls_play_graph *graph, uint32_t step, int device, double ns, uint32_t before,
                         uint32_t *out);
 

@@ -55,7 +55,7 @@ typedef struct ls_expanded {
 
 typedef struct ls_expansions {
     ls_expansion level;
-    int devices_per_host; /**< ranks on unlike hosts are not alike; 0 if that does not matter */
+    int devices_per_host; /**< by which hosts must be alike; 0 if unimportant */
     ls_expanded **items;  /**< [count] */
     size_t count;
 } ls_expansions;

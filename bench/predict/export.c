@@ -39,7 +39,7 @@ typedef struct export
     void (*put_edge)(struct export *, size_t edge, size_t before, size_t after);
     /* of Chakra: */
     size_t *incoming;   /* [nodes] first edge to a node, from 1; 0 if none */
-    size_t *later;      /* [edges] the next edge to the same node, from 1; 0 if none */
+    size_t *later;      /* [edges] the next one to the same node */
     uint32_t *before;   /* [edges] the node that is waited for */
     double left_ns[2];  /* that rounding has left, of other delays and of computing */
     message node, part; /* that are written: a Node, and a part of it */

@@ -2,10 +2,7 @@
 /* NCCL's cost model; see nccl_model.h. Times here are us and bandwidths GB/s, as there. */
 #include "bench/predict/nccl_model.h"
 
-#include "common/base/grow.h"
-
 #include <math.h>
-#include <stdlib.h>
 
 enum { TREE, RING, ALGORITHMS };
 enum { LL, LL128, SIMPLE, PROTOCOLS };
@@ -107,25 +104,20 @@ ls_nccl_choice ls_nccl_choose(ls_half half, int ranks, int hosts, double bytes,
     return best;
 }
 
-ls_status ls_nccl_allreduce(const ls_virtual_comm *comm, const ls_platform *platform,
-                            int devices_per_host, double *ns)
+double ls_nccl_allreduce(const ls_virtual_comm *comm, const ls_platform *platform,
+                         int devices_per_host)
 {
     const bool flat = platform->kind != LS_PLATFORM_TWO_LEVEL;
     const int per_host = flat ? 1 : devices_per_host;
-    int hosts = 0, last = 0;
-    ls_auto bool *there = NULL; /* [last + 1] hosts */
-    for (int rank = 0; rank < comm->size; rank++) {
+    int hosts = 0;
+    for (int rank = 0, other; rank < comm->size; rank++) {
         const int host = ls_virtual_number(comm->devices[rank]) / per_host;
-        last = host > last ? host : last;
+        for (other = 0; ls_virtual_number(comm->devices[other]) / per_host != host;)
+            other++;
+        hosts += other == rank; /* the first on its host */
     }
-    LS_TRY(ls_allocate("predict", &there, (size_t)last + 1, sizeof *there));
-    for (int rank = 0; rank < comm->size; rank++)
-        there[ls_virtual_number(comm->devices[rank]) / per_host] = true;
-    for (int host = 0; host <= last; host++)
-        hosts += there[host];
     const double bytes = (double)comm->extent.count * sizeof(float);
-    *ns = ls_nccl_choose(comm->half, comm->size, hosts, bytes, platform->device,
-                         flat ? platform->device : platform->net)
-              .ns;
-    return LS_OK;
+    return ls_nccl_choose(comm->half, comm->size, hosts, bytes, platform->device,
+                          flat ? platform->device : platform->net)
+        .ns;
 }

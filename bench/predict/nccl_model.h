@@ -30,7 +30,7 @@ typedef struct ls_nccl_choice {
 ls_nccl_choice ls_nccl_choose(ls_half half, int ranks, int hosts, double bytes,
                               ls_platform_level host, ls_platform_level net);
 
-/** The time of NCCL's choice for a communicator's operation; on a flat platform each device has its
- * own host. */
-ls_status ls_nccl_allreduce(const ls_virtual_comm *comm, const ls_platform *platform,
-                            int devices_per_host, double *ns);
+/** The time in ns of NCCL's choice for a communicator's operation; on a flat platform each device
+ * has its own host. */
+double ls_nccl_allreduce(const ls_virtual_comm *comm, const ls_platform *platform,
+                         int devices_per_host);

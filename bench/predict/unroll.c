@@ -35,8 +35,10 @@ static ls_status play_alone(const ls_play_graph *graph, const ls_platform *platf
 /* Sets `ns`: what it takes if its ranks begin together, and no other message uses their ports. */
 static ls_status take_time(ls_expanded *e, const ls_platform *platform, int per_host)
 {
-    return e->algorithm ? play_alone(&e->alone, platform, per_host, &e->ns)
-                        : ls_nccl_allreduce(&e->what, platform, per_host, &e->ns);
+    if (e->algorithm)
+        return play_alone(&e->alone, platform, per_host, &e->ns);
+    e->ns = ls_nccl_allreduce(&e->what, platform, per_host);
+    return LS_OK;
 }
 
 ls_status ls_unrolled_move(ls_unrolled *u, const ls_platform *platform, int per_host)

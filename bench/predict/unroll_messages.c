@@ -116,14 +116,13 @@ static ls_status arrive(ls_unroller *u, const void *group, int from, int to, boo
     ls_unroll_channel *c;
     LS_TRY(ls_unroll_channel_of(u, group, from, to, &c));
     if (c->first && c->sends != sends) {
-        const ls_pending_end *other = &u->pending[c->first - 1];
-        const ls_message_end theirs = other->end;
-        c->first = other->next;
+        const ls_message_end theirs = u->pending[c->first - 1];
+        c->first = theirs.next;
         u->waiting--;
         return sends ? meet(u, end, &theirs) : meet(u, &theirs, end);
     }
     LS_TRY(ls_grow("predict", &u->pending, u->pending_count, sizeof *u->pending));
-    u->pending[u->pending_count++] = (ls_pending_end){.end = *end};
+    u->pending[u->pending_count++] = *end;
     if (c->first)
         u->pending[c->last - 1].next = u->pending_count;
     else

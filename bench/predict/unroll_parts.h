@@ -11,12 +11,8 @@ typedef struct ls_message_end {
     int device;
     size_t count, added; /* elements */
     uint32_t rounds;
+    size_t next; /* that waits in the same channel, from 1; 0 if none */
 } ls_message_end;
-
-typedef struct ls_pending_end {
-    ls_message_end end;
-    size_t next; /* of the same channel, from 1; 0 if none */
-} ls_pending_end;
 
 /* Ends of one direction between two ranks of a communicator. By formula: to LS_SEEN, `first` is the
  * number of all-reduces that the rank has come to; of all-reduce `from` to LS_ALL_RANKS, `first` is
@@ -40,7 +36,7 @@ typedef struct ls_unroller {
     uint32_t *done;                /* [tasks] of the step's program */
     ls_unroll_channel *channels;   /* [channel_count] hash table */
     size_t channel_count, channels_used;
-    ls_pending_end *pending;
+    ls_message_end *pending;
     size_t pending_count, waiting;
 } ls_unroller;
 

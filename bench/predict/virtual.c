@@ -133,15 +133,16 @@ ls_status ls_virtual_device_open(const ls_device_name *name, int number, ls_devi
 
 /* ---- Communicator --------------------------------------------------------------------------- */
 
-typedef struct virtual_group {
-    int members; /* ends that are open */
-    ls_device *devices[];
-} virtual_group;
-
 typedef struct virtual_end {
     ls_comm base;
-    virtual_group *group;
+    struct virtual_group *group;
 } virtual_end;
+
+typedef struct virtual_group {
+    int members;         /* ends that are open */
+    ls_device **devices; /* [members], behind the ends */
+    virtual_end ends[];
+} virtual_group;
 
 typedef struct virtual_op {
     ls_op op;
@@ -201,36 +202,26 @@ static void close_end(ls_comm *base)
     virtual_group *group = ((virtual_end *)base)->group;
     if (--group->members == 0)
         free(group);
-    free(base);
 }
 
 static ls_status open_ends(ls_comm *processes, ls_device *const *devices, int count,
                            ls_comm **comms)
 {
     virtual_group *group;
+    const size_t each = sizeof *group->ends + sizeof *devices;
     (void)processes;
-    LS_TRY(ls_allocate("simulated device", &group, 1,
-                       sizeof *group + (size_t)count * sizeof(ls_device *)));
-    memcpy(group->devices, devices, (size_t)count * sizeof(ls_device *));
+    LS_TRY(ls_allocate("simulated device", &group, 1, sizeof *group + (size_t)count * each));
+    group->devices = memcpy(&group->ends[count], devices, (size_t)count * sizeof *devices);
+    group->members = count;
     for (int r = 0; r < count; r++) {
-        virtual_end *end;
-        ls_status status = ls_allocate("simulated device", &end, 1, sizeof *end);
-        if (status) {
-            for (int opened = 0; opened < r; opened++)
-                close_end(comms[opened]);
-            if (!r)
-                free(group);
-            return status;
-        }
-        end->base = (ls_comm){.backend = &ls_comm_virtual,
-                              .rank = r,
-                              .size = count,
-                              .device = devices[r],
-                              .shared = count == 1,
-                              .linked = count > 1};
-        end->group = group;
-        group->members++;
-        comms[r] = &end->base;
+        group->ends[r] = (virtual_end){.base = {.backend = &ls_comm_virtual,
+                                                .rank = r,
+                                                .size = count,
+                                                .device = devices[r],
+                                                .shared = count == 1,
+                                                .linked = count > 1},
+                                       .group = group};
+        comms[r] = &group->ends[r].base;
     }
     return LS_OK;
 }

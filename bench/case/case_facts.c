@@ -133,11 +133,20 @@ bool ls_case_has_buckets(const ls_case *one)
     return one->reduce == LS_REDUCE_FAST || job.state.on[LS_MEMBER] == LS_SHARE;
 }
 
-bool ls_case_has_links(const ls_case *one)
+size_t ls_case_devices(const ls_case *one)
 {
     int64_t number;
-    return one->strategy != &ls_strategy_single || one->ranks > 1 || strchr(one->devices, '+') ||
-           ls_parse_integer(one->devices, 2, INT32_MAX, &number);
+    if (ls_parse_integer(one->devices, 0, INT32_MAX, &number))
+        return (size_t)number;
+    size_t count = 1;
+    for (const char *c = one->devices; *c; c++)
+        count += *c == '+';
+    return count;
+}
+
+bool ls_case_has_links(const ls_case *one)
+{
+    return one->strategy != &ls_strategy_single || one->ranks > 1 || ls_case_devices(one) > 1;
 }
 
 /* A timeout also applies to a single GPU, which is watched. */

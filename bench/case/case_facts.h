@@ -31,6 +31,7 @@ bool ls_case_lr_is_wsd(const ls_case *one);
 bool ls_case_is_exact(const ls_case *one);
 bool ls_case_convolves(const ls_case *one);
 bool ls_case_has_buckets(const ls_case *one); /**< exact mode reduces everything at once */
+size_t ls_case_devices(const ls_case *one);   /**< --devices: a number, or names joined by + */
 bool ls_case_has_links(const ls_case *one);   /**< there is, or could be, more than one device */
 bool ls_case_has_timeout(const ls_case *one);
 bool ls_case_is_elastic(const ls_case *one); /**< replicas leave, join, or may die */

@@ -17,18 +17,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Devices in the text of --devices: a number, or names joined by '+'. */
-static size_t count_devices(const char *text)
-{
-    int64_t number;
-    if (ls_parse_integer(text, 0, INT32_MAX, &number))
-        return (size_t)number;
-    size_t count = 1;
-    for (const char *c = text; *c; c++)
-        count += *c == '+';
-    return count;
-}
-
 /* Whether the model can be divided over this many devices; a named placement is checked later. */
 static ls_status check_division(const ls_job *job, const ls_model *model, int64_t places)
 {
@@ -80,7 +68,7 @@ static ls_status check_model_case(const ls_case *one, const ls_model *model,
     const ls_strategy *strategy = one->strategy;
     ls_job job = {.batch = one->batch > 0 ? one->batch : ls_model_batch(model)};
     ls_case_job(one, &job);
-    ls_outline outline = ls_case_outline(one, &job, count_devices(one->devices), hosts);
+    ls_outline outline = ls_case_outline(one, &job, ls_case_devices(one), hosts);
     if (request->predict && strcmp(one->allreduce, "library") == 0)
         outline.comm = "nccl"; /* whose it is (bench/predict/nccl_model.h) */
     int64_t devices;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* `advise`: which strategy, and options, for a model, devices, a network and memory; see command.h.
  */
+#include "bench/case/case_facts.h"
 #include "bench/case/profile.h"
 #include "bench/cli/option_set.h"
 #include "bench/cli/option_table.h"
@@ -37,10 +38,7 @@ static ls_status check_options(const ls_request *request)
         return ls_fail(
             LS_CODE_USAGE, "option --format", request->format,
             "this format does not work with lockstep advise; use --format table, json or jsonl");
-    int64_t number;
-    const char *devices = request->cases->devices;
-    const bool several = strchr(devices, '+') || ls_parse_integer(devices, 2, INT32_MAX, &number);
-    if (!request->prediction.platform && several)
+    if (!request->prediction.platform && ls_case_devices(request->cases) > 1)
         return ls_fail(LS_CODE_USAGE, "option", "--platform",
                        "several devices need a network, but none is given; use for example "
                        "--platform flat:latency=10us,bandwidth=1GB/s");

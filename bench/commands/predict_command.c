@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* `predict`: rows of cases on devices that are not here; see command.h. */
+#include "bench/case/case_facts.h"
 #include "bench/case/profile.h"
 #include "bench/cli/option_set.h"
 #include "bench/cli/option_table.h"
@@ -29,7 +30,6 @@ typedef struct prediction {
     ls_workplace workplace;
     ls_measured_cases measured; /* --validate without --platform: of the results */
     ls_case base;               /* what options say of all cases */
-    ls_case *from_rows;         /* theirs */
     ls_case *given;             /* [asked] borrowed */
     size_t asked;
     ls_case *configs;       /* [asked] in the form that is played */
@@ -139,11 +139,11 @@ static ls_status turn_to(prediction *p, size_t given)
 {
     if (!p->measured.texts)
         return LS_OK;
-    const ls_measured_case *one = &p->measured.items[given];
+    const char *platform = p->measured.networks[given].platform;
     const int per_host = ls_option_set_has(p->request->given, "devices-per-host")
                              ? p->request->prediction.devices_per_host
-                             : one->devices; /* they share this machine's cores */
-    return ls_predictor_set_network(&p->predictor, *one->platform ? one->platform : NULL, per_host);
+                             : (int)ls_case_devices(&p->given[given]); /* share this one's cores */
+    return ls_predictor_set_network(&p->predictor, *platform ? platform : NULL, per_host);
 }
 
 /* Cases that cannot be predicted are left out, if others can. */
@@ -229,10 +229,7 @@ static ls_status open_results(prediction *p)
     }
     if (takes_measured(request)) {
         LS_TRY(ls_measured_cases_open(rows, first, &p->base, &p->measured));
-        LS_TRY(ls_allocate("cases", &p->from_rows, p->measured.count + 1, sizeof *p->from_rows));
-        for (size_t i = 0; i < p->measured.count; i++)
-            memcpy(&p->from_rows[i], &p->measured.items[i].config, sizeof *p->from_rows);
-        p->given = p->from_rows;
+        p->given = p->measured.cases;
         p->asked = p->measured.count;
     }
     if (takes_measured(request) && !p->measured.count)
@@ -390,7 +387,6 @@ static void close_command(prediction *p)
     for (size_t i = 0; i < p->left_count; i++)
         ls_status_free(p->left_out[i]);
     ls_measured_cases_close(&p->measured);
-    free(p->from_rows);
     free(p->left_out);
     free(p->left_number);
     free(p->number);

@@ -44,15 +44,13 @@ static ls_status set_options(const json_t *row, ls_option_set *texts, ls_case *o
 }
 
 /* A row without a link, or of several ranks, has no network that is played. */
-static bool find_platform(const json_t *row, ls_measured_case *out)
+static bool find_network(const json_t *row, ls_measured_network *out)
 {
     const char *link = ls_row_string(row, LS_F_case_link);
-    out->devices = (int)ls_row_count(row, LS_F_case_devices);
-    if (ls_row_integer(row, LS_F_case_ranks) != 1 || (!*link && out->devices > 1))
-        return false;
     if (*link)
         snprintf(out->platform, sizeof out->platform, "flat:%s", link);
-    return true;
+    return ls_row_integer(row, LS_F_case_ranks) == 1 &&
+           (*link || ls_row_count(row, LS_F_case_devices) < 2);
 }
 
 ls_status ls_measured_cases_open(const json_t *rows, size_t first, const ls_case *base,
@@ -65,31 +63,31 @@ ls_status ls_measured_cases_open(const json_t *rows, size_t first, const ls_case
     LS_TRY(ls_option_set_open(LS_FOR_RUN | LS_FOR_PREDICT, out->texts));
     for (size_t i = first; i < json_array_size(rows); i++) {
         const json_t *row = json_array_get(rows, i);
-        ls_measured_case one = {0};
+        ls_measured_network network = {""};
+        ls_case one;
         if (!ls_row_group(row, LS_G_case) || ls_row_is_predicted(row) ||
             strcmp(ls_row_string(row, LS_F_result_status), "ok") != 0 ||
             ls_row_real(row, LS_F_time_step_ms_median) <= 0 ||
             strcmp(ls_row_string(row, LS_F_provenance_host), host) != 0)
             continue;
-        memcpy(&one.config, base, sizeof *base);
-        if (!find_platform(row, &one)) {
-            out->others++;
-            continue;
-        }
-        ls_status refused = set_options(row, out->texts, &one.config);
-        if (refused) { /* of another version */
+        memcpy(&one, base, sizeof one);
+        const bool played = find_network(row, &network);
+        ls_status refused = played ? set_options(row, out->texts, &one) : LS_OK;
+        if (!played || refused) { /* refused: of another version */
             ls_status_free(refused);
             out->others++;
             continue;
         }
         bool known = false;
         for (size_t k = 0; k < out->count && !known; k++)
-            known = ls_case_same(&out->items[k].config, &one.config) &&
-                    strcmp(out->items[k].platform, one.platform) == 0;
+            known = ls_case_same(&out->cases[k], &one) &&
+                    strcmp(out->networks[k].platform, network.platform) == 0;
         if (known)
             continue;
-        LS_TRY(ls_grow("cases", &out->items, out->count, sizeof one));
-        memcpy(&out->items[out->count++], &one, sizeof one);
+        LS_TRY(ls_grow("cases", &out->cases, out->count, sizeof one));
+        LS_TRY(ls_grow("cases", &out->networks, out->count, sizeof network));
+        memcpy(&out->cases[out->count], &one, sizeof one);
+        out->networks[out->count++] = network;
     }
     return LS_OK;
 }
@@ -99,6 +97,7 @@ void ls_measured_cases_close(ls_measured_cases *cases)
     if (cases->texts)
         ls_option_set_close(cases->texts);
     free(cases->texts);
-    free(cases->items);
+    free(cases->cases);
+    free(cases->networks);
     *cases = (ls_measured_cases){0};
 }

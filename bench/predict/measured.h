@@ -6,15 +6,15 @@
 
 #include <jansson.h>
 
-/** A case, and the network that it was measured on. */
-typedef struct ls_measured_case {
-    ls_case config;
-    int devices;
-    char platform[80]; /**< "flat:latency=..", as --link was; "" means one device */
-} ls_measured_case;
+/** The network that a case was measured on: "flat:latency=..", as --link was; "" means one device.
+ */
+typedef struct ls_measured_network {
+    char platform[80];
+} ls_measured_network;
 
 typedef struct ls_measured_cases {
-    ls_measured_case *items; /**< [count] each once */
+    ls_case *cases;                /**< [count] each once */
+    ls_measured_network *networks; /**< [count] */
     size_t count;
     size_t others; /**< rows that cannot be predicted: several ranks, or devices without --link */
     struct ls_option_set *texts; /**< owns texts that configs borrow */

@@ -2,7 +2,7 @@
 /* Predictions; see predict.h. */
 #include "bench/predict/predict.h"
 
-#include "bench/case/workplace.h"
+#include "bench/case/case_facts.h"
 #include "bench/case/profile.h"
 #include "bench/predict/predict_parts.h"
 #include "bench/predict/virtual.h"
@@ -176,9 +176,7 @@ static ls_status take_library(const ls_predictor *p, const ls_case *given, ls_pl
 static ls_status make_played(const ls_predictor *predictor, const ls_case *given, ls_case *out)
 {
     memcpy(out, given, sizeof *out); /* including padding */
-    int64_t number;
-    const bool several =
-        strchr(given->devices, '+') || ls_parse_integer(given->devices, 2, INT32_MAX, &number);
+    const bool several = ls_case_devices(given) > 1;
     if (several && predictor->platform.kind == LS_PLATFORM_NONE)
         return refuse_no_platform();
     if (predictor->platform.kind == LS_PLATFORM_FLAT) /* of one device, too, as of run */
@@ -363,8 +361,6 @@ void ls_predicted_close(ls_predicted *p)
 {
     free(p->other_ms);
     free(p->step_ms);
-    free(p->mean_ms);
-    free(p->median_ms);
     free(p->uses_ns);
     free(p->ledgers);
     free(p->memory);

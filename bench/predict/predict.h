@@ -56,14 +56,13 @@ size_t ls_predictor_devices(const ls_plan_of_case *plan);
 typedef struct ls_predicted {
     double *step_ms; /**< [draws, steps] counted steps */
     size_t draws, steps;
-    double *mean_ms, *median_ms; /**< [draws] of each draw's steps */
-    double all_ms;               /**< counted steps of all draws */
-    double busy_ms;              /**< delays of all devices in them */
-    double *uses_ns;             /**< [devices, LS_TIME_USES] of a pipeline, the same by use */
-    size_t activities;           /**< delays and messages of all steps of a draw */
-    ls_traffic sent, formula;    /**< of a step */
-    ls_memory_ledger *ledgers;   /**< [devices] */
-    ls_memory_formula *memory;   /**< [devices] */
+    double all_ms;             /**< counted steps of all draws */
+    double busy_ms;            /**< delays of all devices in them */
+    double *uses_ns;           /**< [devices, LS_TIME_USES] of a pipeline, the same by use */
+    size_t activities;         /**< delays and messages of all steps of a draw */
+    ls_traffic sent, formula;  /**< of a step */
+    ls_memory_ledger *ledgers; /**< [devices] */
+    ls_memory_formula *memory; /**< [devices] */
     size_t devices;
     size_t most_memory; /**< bytes of the fullest device */
     double *other_ms;   /**< [other_count] the step on other platforms, as the row's pace */

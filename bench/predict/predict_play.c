@@ -20,11 +20,6 @@ const ls_durations *ls_predictor_durations(const ls_predictor *p, const ls_plan_
     return ls_profile_is(plan->config->model) ? &of_profile : &p->durations;
 }
 
-static int cores_of(const ls_predictor *p, const ls_plan_of_case *plan)
-{
-    return ls_durations_cores(ls_predictor_durations(p, plan), p->devices_per_host);
-}
-
 /* ---- Draws ---------------------------------------------------------------------------------- */
 
 static size_t repetitions_of(const ls_durations *d)
@@ -119,9 +114,6 @@ static ls_status take_draw(const ls_unrolled *u, const double *end_ns, size_t wa
                            "the simulated times are too large to compute with; use a higher rate "
                            "in --durations, or a smaller factor in --slowdown");
     }
-    memcpy(room->sorted, step_ms, out->steps * sizeof(double));
-    out->mean_ms[number] = ls_statistics_mean(step_ms, out->steps);
-    out->median_ms[number] = ls_statistics_median(room->sorted, out->steps);
     return LS_OK;
 }
 
@@ -142,8 +134,6 @@ static ls_status play_draws(const ls_predictor *p, const ls_plan_of_case *plan,
     LS_TRY(ls_allocate("predict", &room->ends, all, sizeof(double)));
     LS_TRY(ls_allocate("predict", &room->sorted, out->steps, sizeof(double)));
     LS_TRY(ls_allocate("predict", &out->step_ms, out->draws * out->steps, sizeof(double)));
-    LS_TRY(ls_allocate("predict", &out->mean_ms, out->draws, sizeof(double)));
-    LS_TRY(ls_allocate("predict", &out->median_ms, out->draws, sizeof(double)));
     if (ls_plan_is_pipeline(plan))
         LS_TRY(ls_allocate("predict", &out->uses_ns, (size_t)play->devices * LS_TIME_USES,
                            sizeof(double)));
@@ -185,22 +175,6 @@ static ls_traffic per_step(ls_traffic sum, size_t steps)
 {
     return (ls_traffic){(sum.bytes_sent + steps - 1) / steps,
                         (sum.messages_sent + steps - 1) / steps};
-}
-
-static ls_unroll unroll_options(const ls_predictor *p, const ls_plan_of_case *plan,
-                                const ls_virtual_run *run, const ls_platform *platform)
-{
-    const bool whole = p->request->trace || p->request->goal || p->request->chakra;
-    return (ls_unroll){.run = ls_step_run_of(run->run),
-                       .algorithm = run->algorithm,
-                       .durations = ls_predictor_durations(p, plan),
-                       .platform = platform,
-                       .devices_per_host = p->devices_per_host,
-                       .level = p->level,
-                       .steps = (uint64_t)(plan->warmup + plan->timed),
-                       .labelled = whole || ls_plan_is_pipeline(plan),
-                       .whole = whole,
-                       .warmup = (uint64_t)plan->warmup};
 }
 
 /* The median step on another platform, or with a period the mean one, with median durations. */
@@ -253,12 +227,22 @@ ls_status ls_predictor_play(const ls_predictor *p, const ls_plan_of_case *plan,
         return LS_OK;
     out->steps = (size_t)plan->timed;
     const size_t steps = (size_t)(plan->warmup + plan->timed);
-    const ls_unroll what = unroll_options(p, plan, run, &p->platform);
+    const bool whole = files->trace || files->goal || files->chakra;
+    const ls_unroll what = {.run = ls_step_run_of(run->run),
+                            .algorithm = run->algorithm,
+                            .durations = ls_predictor_durations(p, plan),
+                            .platform = &p->platform,
+                            .devices_per_host = p->devices_per_host,
+                            .level = p->level,
+                            .steps = steps,
+                            .labelled = whole || ls_plan_is_pipeline(plan),
+                            .whole = whole,
+                            .warmup = (uint64_t)plan->warmup};
     ls_play play = {.platform = &p->platform,
                     .devices = (int)run->count,
                     .devices_per_host = p->devices_per_host,
-                    .cores = cores_of(p, plan),
-                    .turn_ns = ls_predictor_durations(p, plan)->turn_ns};
+                    .cores = ls_durations_cores(what.durations, p->devices_per_host),
+                    .turn_ns = what.durations->turn_ns};
     ls_closing(ls_unrolled_close) ls_unrolled unrolled = {0};
     ls_closing(free_room) play_room room = {0};
     const ls_status unrolls = ls_unroll_steps(&what, &unrolled);

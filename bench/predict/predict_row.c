@@ -14,17 +14,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The interval of a figure of the steps; each draw has one figure. */
-static bool interval_of(const ls_predicted *p, const double *figures, double ci95[2])
+/* The interval of the mean or the median step, over the draws. */
+static bool interval_of(const ls_predicted *p, bool mean, double ci95[2])
 {
-    enum { LEAST = 2 };
-    ls_auto double *sorted = p->draws >= LEAST ? calloc(p->draws, sizeof *sorted) : NULL;
-    if (!sorted)
+    ls_auto double *figures =
+        p->step_ms && p->draws > 1 ? calloc(p->draws + p->steps, sizeof *figures) : NULL;
+    if (!figures)
         return false;
-    memcpy(sorted, figures, p->draws * sizeof *sorted);
-    ls_statistics_sort(sorted, p->draws);
-    ci95[0] = ls_statistics_quantile(sorted, p->draws, 0.025);
-    ci95[1] = ls_statistics_quantile(sorted, p->draws, 0.975);
+    for (size_t d = 0; d < p->draws; d++) {
+        double *steps = figures + p->draws;
+        memcpy(steps, p->step_ms + d * p->steps, p->steps * sizeof *steps);
+        figures[d] =
+            mean ? ls_statistics_mean(steps, p->steps) : ls_statistics_median(steps, p->steps);
+    }
+    ls_statistics_sort(figures, p->draws);
+    ci95[0] = ls_statistics_quantile(figures, p->draws, 0.025);
+    ci95[1] = ls_statistics_quantile(figures, p->draws, 0.975);
     return true;
 }
 
@@ -44,14 +49,14 @@ static ls_status put_time(json_t *row, const ls_plan_of_case *plan, const ls_pre
     ls_put_time_step_ms_p10(row, s.p10);
     ls_put_time_step_ms_p90(row, s.p90);
     ls_put_time_step_ms_p99(row, s.p99);
-    if (interval_of(p, p->median_ms, ci95))
+    if (interval_of(p, false, ci95))
         ls_put_time_step_ms_ci95(row, ls_interval_value(ci95[0], ci95[1]));
     ls_put_time_step_ms_n(row, count);
     ls_put_time_samples_per_s(row, batch_s / (mean ? s.mean : s.median));
     if (mean)
         ls_put_time_samples_per_s_of(row, "mean");
     ls_put_time_samples_per_s_mean(row, batch_s / s.mean);
-    if (interval_of(p, p->mean_ms, ci95))
+    if (interval_of(p, true, ci95))
         ls_put_time_samples_per_s_mean_ci95(
             row, ls_interval_value(batch_s / ci95[1], batch_s / ci95[0]));
     return LS_OK;
@@ -82,7 +87,6 @@ static void put_prediction(json_t *row, const ls_predictor *predictor, const ls_
 {
     const ls_prediction_request *request = predictor->request;
     const bool is_profile = ls_profile_is(plan->config->model);
-    const double *figures = plan->job.update.period > 1 ? p->mean_ms : p->median_ms;
     double ci95[2];
     char guess[96];
     ls_put_prediction_engine(row, ls_engine_words[predictor->engine]);
@@ -101,7 +105,7 @@ static void put_prediction(json_t *row, const ls_predictor *predictor, const ls_
         ls_put_prediction_draws(row, p->draws);
     put_kind(row, predictor, plan, p);
     ls_put_prediction_extrapolated(row, true); /* until validated rows say else */
-    if (p->draws && interval_of(p, figures, ci95) && ci95[0] + ci95[1] > 0) {
+    if (p->draws && interval_of(p, plan->job.update.period > 1, ci95) && ci95[0] + ci95[1] > 0) {
         const double error = (ci95[1] - ci95[0]) / (ci95[1] + ci95[0]);
         ls_put_prediction_error(row, error);
         ls_put_prediction_error_source(row, "draws, with calibration");

@@ -156,34 +156,30 @@ static bool is_repeated(const ls_validations *v, size_t number)
     return false;
 }
 
-/* Errors of rows of the strategy, or of all, except rows of this case; the last of repeated rows
- * counts. */
-static model_error errors_of(const ls_validations *v, const json_t *row, bool all)
-{
-    model_error sum = {0};
-    for (size_t i = 0; i < v->count; i++) {
-        const ls_validation *one = &v->items[i];
-        const double error = log(one->measured_ms / one->predicted_ms.value);
-        const size_t devices = ls_row_count(one->row, LS_F_case_devices);
-        if ((!all && strcmp(ls_row_string(one->row, LS_F_case_strategy),
-                            ls_row_string(row, LS_F_case_strategy)) != 0) ||
-            ls_row_same_case(row, one->row, LS_BUT_REPEATS, false) || is_repeated(v, i))
-            continue;
-        sum.squares += error * error;
-        sum.most = devices > sum.most ? devices : sum.most;
-        sum.count++;
-    }
-    return sum;
-}
-
 enum { ENOUGH = 3 }; /* rows */
 
-/* Errors of the row's strategy, if there are enough (*own is true), else of all. */
+/* Errors of rows of the row's strategy, if there are enough (*own is true), else of all; without
+ * rows of this case. The last of repeated rows counts. */
 static model_error known_errors(const ls_validations *v, const json_t *row, bool *own)
 {
-    const model_error known = errors_of(v, row, false);
-    *own = known.count >= ENOUGH;
-    return *own ? known : errors_of(v, row, true);
+    model_error sums[2] = {{0}}; /* of all, of the strategy */
+    for (size_t i = 0; i < v->count; i++) {
+        const json_t *other = v->items[i].row;
+        const double error = log(v->items[i].measured_ms / v->items[i].predicted_ms.value);
+        const size_t devices = ls_row_count(other, LS_F_case_devices);
+        if (ls_row_same_case(row, other, LS_BUT_REPEATS, false) || is_repeated(v, i))
+            continue;
+        for (int k = 0; k < 2; k++) {
+            if (k == 1 && strcmp(ls_row_string(other, LS_F_case_strategy),
+                                 ls_row_string(row, LS_F_case_strategy)) != 0)
+                continue;
+            sums[k].squares += error * error;
+            sums[k].most = devices > sums[k].most ? devices : sums[k].most;
+            sums[k].count++;
+        }
+    }
+    *own = sums[1].count >= ENOUGH;
+    return sums[*own];
 }
 
 /* Widens the interval of the draws of a predicted figure. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Advice; see advise.h. */
+#include "bench/case/case_facts.h"
 #include "bench/case/profile.h"
 #include "bench/cli/options.h"
 #include "bench/cli/option_set.h"
@@ -19,15 +20,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
+#include <sys/times.h>
 #include <unistd.h>
-
-ls_regret ls_published_regret(void)
-{
-    json_auto_t *document = json_pack("{s:o,s:o}", "rows", ls_embedded_rows(ls_published_rows),
-                                      "questions", json_loads(ls_published_questions, 0, NULL));
-    return ls_regret_of(document);
-}
 
 ls_status ls_advising_set(ls_case *config, const char *name, const char *value)
 {
@@ -68,17 +62,13 @@ static ls_status refuse(ls_advising *a, ls_advised *advised, ls_status why)
 
 /* ---- Time and progress ---------------------------------------------------------------------- */
 
+/* With that of lockstep-simgrid, which is a child. */
 static double processor_s(void)
 {
-    static const int whose[] = {RUSAGE_SELF, RUSAGE_CHILDREN}; /* lockstep-simgrid is a child */
-    double sum = 0;
-    for (size_t i = 0; i < sizeof whose / sizeof *whose; i++) {
-        struct rusage used;
-        if (getrusage(whose[i], &used) == 0)
-            sum += (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
-                   (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) * 1e-6;
-    }
-    return sum;
+    struct tms used;
+    times(&used);
+    return (double)(used.tms_utime + used.tms_stime + used.tms_cutime + used.tms_cstime) /
+           (double)sysconf(_SC_CLK_TCK);
 }
 
 double ls_advising_spent(const ls_advising *a)
@@ -349,10 +339,18 @@ static ls_status advise(ls_advising *a)
     return ls_advising_breaks(a);
 }
 
+/* Over published rows (results/published.jsonl, ci/published.sh), by the questions that they answer
+ * (reports/questions.json). */
+static ls_regret published_regret(void)
+{
+    json_auto_t *document = json_pack("{s:o,s:o}", "rows", ls_embedded_rows(ls_published_rows),
+                                      "questions", json_loads(ls_published_questions, 0, NULL));
+    return ls_regret_of(document);
+}
+
 ls_status ls_advise(ls_predictor *p, ls_workplace *workplace, ls_validations *validations,
                     ls_advice *out)
 {
-    const char *devices = workplace->request->cases->devices;
     static const double no_limit = 1e15;
     ls_advising a = {.predictor = p,
                      .workplace = workplace,
@@ -361,11 +359,8 @@ ls_status ls_advise(ls_predictor *p, ls_workplace *workplace, ls_validations *va
                      .out = out,
                      .asked = *p,
                      .begun_s = processor_s(),
-                     .devices = 1};
+                     .devices = (int64_t)ls_case_devices(workplace->request->cases)};
     *out = (ls_advice){0};
-    if (!ls_parse_integer(devices, 1, INT32_MAX, &a.devices))
-        for (const char *c = devices; *c; c++)
-            a.devices += *c == '+';
     out->devices = (int)a.devices;
     out->devices_per_host = p->devices_per_host;
     a.ideal[1].device.bytes_per_s = p->platform.kind == LS_PLATFORM_TWO_LEVEL ? no_limit : 0;
@@ -373,7 +368,7 @@ ls_status ls_advise(ls_predictor *p, ls_workplace *workplace, ls_validations *va
     if (p->platform.kind == LS_PLATFORM_FILE)
         LS_TRY(ls_engine_probe(p->engine, &p->platform, (int)a.devices, p->devices_per_host));
     out->measured = ls_validations_regret(validations);
-    out->published = ls_published_regret();
+    out->published = published_regret();
     const bool asked = workplace->request->progress > 0 ||
                        (workplace->request->progress < 0 && isatty(STDERR_FILENO));
     a.progress = asked ? ls_progress_open(stderr, workplace->request->progress) : NULL;

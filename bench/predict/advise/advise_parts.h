@@ -56,10 +56,6 @@ ls_status ls_advising_withdraw(ls_advising *advising, size_t number, ls_status w
 /** Estimates what there is (advise_search.c). */
 ls_status ls_advising_search(ls_advising *advising);
 
-/** The regret of choices over published rows: results/published.jsonl, as
- * ci/published.sh wrote it; reports/questions.json says which rows answer one question. */
-ls_regret ls_published_regret(void);
-
 /** Puts the ranking in order, with an interval for each. */
 void ls_advising_rank(const ls_advising *advising);
 

@@ -226,15 +226,13 @@ ls_status ls_advising_withdraw(ls_advising *a, size_t number, ls_status why)
 /* The default, and `all`, are the list of all. */
 ls_status ls_advising_takes(ls_advising *a, const ls_case *base, bool *takes)
 {
+    static const char why[] = "its grade is none: it does not compute what single computes; name "
+                              "it with --strategy, and it is ranked";
     ls_advised advised = {0};
     *takes = !ls_strategy_alone(base->strategy) ||
              a->workplace->request->case_count < ls_registry_count(&ls_strategies);
     memcpy(&advised.config, base, sizeof *base);
-    return *takes ? LS_OK
-                  : refuse(a, &advised,
-                           ls_fail(LS_CODE_USAGE, NULL, NULL,
-                                   "its grade is none: it does not compute what single computes; "
-                                   "name it with --strategy, and it is ranked"));
+    return *takes ? LS_OK : refuse(a, &advised, ls_fail(LS_CODE_USAGE, NULL, NULL, "%s", why));
 }
 
 /* A reason that all options of a strategy share is said without them. */

@@ -191,8 +191,7 @@ static void tell(const ls_request *request, const ls_forecast *forecast, int *ex
     else if (request->processes->rank == 0)
         ls_log_line(&request->log, LS_LOG_NORMAL,
                     "dry run: %s%s about %s%s, at most %s of memory at once; nothing was trained",
-                    some, refused ? "; the others need" : ";",
-                    time_text(seconds, time),
+                    some, refused ? "; the others need" : ";", time_text(seconds, time),
                     request->precision > 0 && !request->budget_ns
                         ? " (longer, if --until-precision needs more steps)"
                         : "",

@@ -164,11 +164,10 @@ static ls_status check_parent(const char *path)
                            "the file's folder cannot be made: %s; use another --results FILE",
                            strerror(errno));
     } else if (access(folder, F_OK) != 0) {
-        return ls_fail(
-            LS_CODE_MISSING, "results", path,
-            "the folder '%s' of this file cannot be used: %s; make the folder, or use another "
-            "--results FILE",
-            folder, strerror(errno));
+        return ls_fail(LS_CODE_MISSING, "results", path,
+                       "the folder '%s' of this file cannot be used: %s; make the folder, or use "
+                       "another --results FILE",
+                       folder, strerror(errno));
     }
     return LS_OK;
 }

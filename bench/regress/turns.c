@@ -29,11 +29,10 @@ static ls_status refuse(const ls_regress_task *task, int side, const ls_child *c
     const char *path = task->side[side];
     ls_child_says(child, line, sizeof line);
     if (child->signal)
-        return ls_fail(
-            LS_CODE_MISSING, "regress", path,
-            "this program was ended by signal %d (%s), so it cannot be compared; run the "
-            "program alone to see why",
-            child->signal, strsignal(child->signal));
+        return ls_fail(LS_CODE_MISSING, "regress", path,
+                       "this program was ended by signal %d (%s), so it cannot be compared; run "
+                       "it alone to see why",
+                       child->signal, strsignal(child->signal));
     if (child->code == LS_CODE_USAGE) /* NEW, which runs first, accepts the options */
         return ls_fail(LS_CODE_MISSING, "regress", path,
                        "this program refuses the options%s; remove the refused option; its last "

@@ -58,12 +58,9 @@ static void put_result(const ls_row_facts *f, json_t *row)
                  (unsigned long long)trial->session.step,
                  (long long)f->plan->job.start + f->plan->warmup + f->plan->timed);
     if (gate && !gate->pass)
-        snprintf(differs, sizeof differs, "%s; look for a bug in the %s, or a faulty device",
-                 gate->oracle,
-                 strncmp(gate->oracle, "kernels: ", 9) == 0 ||
-                         strncmp(gate->oracle, "precision: ", 11) == 0
-                     ? "kernels"
-                     : "strategy");
+        snprintf(differs, sizeof differs,
+                 "%s; look for a bug in the strategy or the kernels, or a faulty device",
+                 gate->oracle);
     const struct {
         bool holds;
         const char *status, *reason;

@@ -93,8 +93,8 @@ static ls_status check_model_case(const ls_case *one, const ls_model *model,
     LS_TRY(ls_sync_bn_check(&job, strategy, model, replicas, devices));
     if ((size_t)ls_job_fragments(&job) > model->graph->variables.count)
         return ls_fail(LS_CODE_USAGE, "option", "--local-sgd-fragments",
-                       "%d fragments are more than the model's %zu variables; use at most as many "
-                       "fragments as variables",
+                       "%d fragments are more than the model's %zu parameter tensors (weights and "
+                       "biases of layers); use at most that number of fragments",
                        job.update.fragments, model->graph->variables.count);
     const ls_mesh mesh = ls_mesh_of(job.mesh, (int)devices);
     const int64_t splits = job.exact.on ? job.exact.splits : mesh.size[LS_SLICE];

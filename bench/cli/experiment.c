@@ -315,8 +315,8 @@ static ls_status read_document(plan_reading *plan)
     LS_TRY(expect(plan, FYET_STREAM_END, "the plan must end here; remove what follows"));
     if (*plan->option_at && (plan->seen[CASES] || plan->seen[DEFAULTS]))
         return ls_fail(LS_CODE_USAGE, "plan", plan->option_at, "%s",
-                       "an option next to `cases:` or `defaults:` would apply to no case; move "
-                       "this option to `defaults:`, where it applies to all cases");
+                       "this option is neither in `cases:` nor in `defaults:`, so it would apply "
+                       "to no case; move it to `defaults:`, where it applies to all cases");
     return LS_OK;
 }
 

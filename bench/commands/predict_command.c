@@ -234,8 +234,8 @@ static ls_status open_results(prediction *p)
     }
     if (takes_measured(request) && !p->measured.count)
         return ls_fail(LS_CODE_MISSING, "option", "--validate",
-                       "%s has no usable row; rows must be measured on this machine, in one "
-                       "process, and on one device or with --link; first run the cases with "
+                       "%s has no usable row; rows must be measured on this machine in one "
+                       "process, those of several devices with --link; first run the cases with "
                        "lockstep run --link latency=T,bandwidth=R",
                        request->results);
     LS_TRY(ls_validations_open(rows, &p->validations));

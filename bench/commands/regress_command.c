@@ -238,7 +238,8 @@ static ls_status perform(request *r)
     if (ls_regress_is_file(r->task->side[LS_NEW]))
         return ls_fail(
             LS_CODE_USAGE, "--calibrate", r->task->side[LS_NEW],
-            "this is a results file, but --calibrate measures a program; name a program");
+            "this is a results file, but --calibrate measures a program; name a program in "
+            "place of this file");
     LS_TRY(ls_regress_calibrate(r->task, (size_t)n, &r->calibration));
     return write_formats(r);
 }
@@ -270,8 +271,8 @@ static ls_status read_request(request *r)
     LS_TRY(read_own(r->set, r->task));
     if (r->task->undecided && !*report_of(r)) /* which counts */
         return ls_fail(LS_CODE_USAGE, "--fail-on", "undecided",
-                       "undecided=N needs the report of the previous comparison; use --format json "
-                       "--out FILE, and keep FILE between comparisons");
+                       "undecided=N reads the previous comparison's report from the file of --out; "
+                       "use --format json --out FILE, with the same FILE each time");
     LS_TRY(collect_options(r->set, r->task));
     for (const char *next = r->formats; r->out && next_format(r, &next);)
         LS_TRY(ls_file_writable("--out", r->path, 0));

@@ -128,7 +128,7 @@ static void take_turns(command_run *run, size_t first, size_t end)
             c->error =
                 ls_fail(LS_CODE_MISSING, "run", "not finished",
                         "a device failed earlier in this process, so this case was given up; "
-                        "start lockstep run again for this case; the device's failure: %s",
+                        "correct that failure, then run this case again; the failure: %s",
                         run->over);
         if (c->trained || (passed && !*run->over)) /* the latter: interrupted before it trained */
             ls_run_end(run, c);

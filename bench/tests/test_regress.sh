@@ -346,7 +346,7 @@ done <<'END'
 2|unknown key|f.jsonl f.jsonl --fail-on nothing
 2|is not valid; give KEY|f.jsonl f.jsonl --fail-on nodes=x
 2|fails a case after N undecided comparisons|f.jsonl f.jsonl --fail-on undecided
-2|needs the report of the previous comparison|f.jsonl f.jsonl --fail-on undecided=2
+2|reads the previous comparison.s report|f.jsonl f.jsonl --fail-on undecided=2
 2|ci/bisect.sh GOOD BAD --build COMMAND|--bisect HEAD~1 HEAD --build true --model poly
 2|this is not a format; valid are: table, jsonl|--calibrate 1 ./base --format github
 2|is not valid; give a time|f.jsonl f.jsonl --max-time soon

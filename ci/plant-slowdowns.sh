@@ -6,7 +6,7 @@
 # two devices); and `flag`, the same sources without optimization (-O0). For ci/calibrate-regress.sh. Needs what a
 # build needs, and some minutes.
 set -euo pipefail
-[ $# -ge 1 ] || { echo "usage: ci/plant-slowdowns.sh FOLDER [PERCENT [NAME...]] (FOLDER gets the programs; PERCENT: how much slower; NAME of a slowdown: kernel, host, communication or flag)" >&2; exit 2; }
+[ $# -ge 1 ] || { echo "usage: ci/plant-slowdowns.sh FOLDER [PERCENT [NAME...]] (FOLDER: where the slowed programs are written; PERCENT: how much slower; NAME: which slowdowns: kernel, host, communication or flag)" >&2; exit 2; }
 sources=$(git -C "$(dirname "$0")" rev-parse --show-toplevel)
 mkdir -p "$1"
 folder=$(cd "$1" && pwd)

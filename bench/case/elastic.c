@@ -84,11 +84,12 @@ static ls_status add_deaths(const ls_case *one, const ls_job *job, int devices, 
                        out->each, out->replicas);
     for (int r = first / out->each; r < (first + each) / out->each; r++) {
         if (out->count == LS_ELASTIC_EVENTS)
-            return ls_fail(LS_CODE_USAGE, "option", where,
-                           "this fault removes every replica of the rank, one event each; with the "
-                           "events of --elastic, these are more than %d, the maximum; use fewer "
-                           "events, or more ranks",
-                           LS_ELASTIC_EVENTS);
+            return ls_fail(
+                LS_CODE_USAGE, "option", where,
+                "killing this rank is one event for each of its replicas; with the events "
+                "of --elastic, a run would have more than %d events; use fewer events, "
+                "or more ranks",
+                LS_ELASTIC_EVENTS);
         insert(out, &(ls_elastic_event){LS_ELASTIC_KILL, r, one->fault.step});
     }
     return LS_OK;

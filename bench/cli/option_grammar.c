@@ -34,7 +34,7 @@ static ls_status check_device_names(const ls_setting *setting, char *list)
                 return ls_setting_refuse(
                     setting, LS_CODE_USAGE,
                     "'%s' is named twice, or is a part of another named device; name each device "
-                    "once (also with several ranks), or give a number of devices",
+                    "only once, or give a number of devices",
                     part);
     }
     return LS_OK;

@@ -90,8 +90,8 @@ static const char *differs_of(const ls_platform *platform)
         return "its --link is the network between hosts for every pair of devices, each with a "
                "port of its own; within a host it is slower, and devices of a host share no port";
     if (platform->kind == LS_PLATFORM_FILE)
-        return "it has no --link, since the network in the platform file is more than a single "
-               "link";
+        return "it has no --link, since one link cannot describe the network of the platform "
+               "file; so its times may differ from the prediction";
     return "";
 }
 

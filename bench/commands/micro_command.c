@@ -185,16 +185,17 @@ static ls_status refuse_strangers(const ls_option_set *set, const ls_micro_op *o
     static const char *const names[] = {"sizes", "model",     "data", "batch", "optimizer",
                                         "ranks", "allreduce", "link", "comm"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        char wanted[32], where[32], users[192] = "";
+        char wanted[32], where[32], users[256] = "";
         snprintf(wanted, sizeof wanted, " %s ", names[i]);
         snprintf(where, sizeof where, "--%s", names[i]);
         if (!ls_option_set_has(set, names[i]) || strstr(op->options, wanted))
             continue;
         for (const ls_micro_op *other = operations; other < operations + OPERATIONS; other++)
             if (strstr(other->options, wanted))
-                ls_text_add(users, sizeof users, "%s%s", *users ? ", " : "", other->name);
+                ls_text_add(users, sizeof users, "%slockstep micro %s", *users ? ", " : "",
+                            other->name);
         return ls_fail(LS_CODE_USAGE, "option", where,
-                       "does not apply to lockstep micro %s, but only to %s; remove this option",
+                       "does not apply to lockstep micro %s; remove this option (it applies to %s)",
                        op->name, users);
     }
     return LS_OK;

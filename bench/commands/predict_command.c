@@ -235,8 +235,8 @@ static ls_status open_results(prediction *p)
     if (takes_measured(request) && !p->measured.count)
         return ls_fail(LS_CODE_MISSING, "option", "--validate",
                        "%s has no usable row; rows must be measured on this machine in one "
-                       "process, those of several devices with --link; first run the cases with "
-                       "lockstep run --link latency=T,bandwidth=R",
+                       "process, and with --link if they have several devices; first run the "
+                       "cases with lockstep run --link latency=T,bandwidth=R",
                        request->results);
     LS_TRY(ls_validations_open(rows, &p->validations));
     p->known = p->validations.count;
@@ -412,8 +412,8 @@ ls_status ls_command_predict(ls_request *request, int *exit_status)
     if (!refused && p.measured.others)
         ls_log_line(
             &request->log, LS_LOG_NORMAL,
-            "measured rows that are not compared with predictions: %zu; measure in one process; "
-            "with more than one device, also use --link",
+            "rows that are not compared with predictions, since several processes measured them, "
+            "or several devices without --link: %zu",
             p.measured.others);
     if (!refused)
         lost = request->prediction.calibrate ? calibrate(&p) : predict_all(&p);

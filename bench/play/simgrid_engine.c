@@ -20,7 +20,7 @@ static ls_status fail_system(const char *what, int error)
 {
     return ls_fail(LS_CODE_MISSING, "engine simgrid", what,
                    "the simulator cannot be started: %s; raise the limits on open files and "
-                   "processes (ulimit -n, -u), or use a flat --platform with --engine ports",
+                   "processes (ulimit -n, -u), or use --engine ports",
                    strerror(error));
 }
 

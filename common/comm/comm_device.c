@@ -142,9 +142,10 @@ static ls_status take_message(device_op *op, device_op *from, ls_queue *queue)
         return ls_comm_mismatch(&op->comm->base, elements, from->what.send_count, op->what.from,
                                 false);
     if (op->partner && op->partner != from)
-        return ls_fail(LS_CODE_USAGE, "communicator", op->op.name,
-                       "this operation would receive from another operation than when it was last "
-                       "enqueued; enqueue the same lists of operations together each time");
+        return ls_fail(
+            LS_CODE_USAGE, "communicator", op->op.name,
+            "this operation receives from another sender than when it was enqueued last; "
+            "always enqueue the same lists of operations together");
     op->partner = from;
     LS_TRY(ls_queue_wait(queue, from->ready));
     LS_TRY(op->what.add

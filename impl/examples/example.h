@@ -23,8 +23,8 @@ static inline ls_status example_expect(bool right, const char *figure)
 {
     return right ? LS_OK
                  : ls_fail(LS_CODE_CHECK, "example", figure,
-                           "the result is not what the comment at the top of this example says; "
-                           "correct the example, or the comment");
+                           "this check failed, so the result is not what the comment at the top of "
+                           "this example says; correct the example, or the comment");
 }
 
 /** Allocates memory on device `index`. */

@@ -205,7 +205,7 @@ static ls_status put_half(ls_comm *comm, ls_half half, const ls_allreduce_args *
         return ls_fail(
             LS_CODE_USAGE, "all-reduce", "canonical",
             "the number of partial sums from rank %d is %zu, but its part of the batch requires "
-            "%zu; give one for each group of shards",
+            "%zu; give exactly that number",
             comm->rank, a->sum_count, expected);
     if (comm->size == 1)
         return LS_OK;

@@ -26,8 +26,8 @@ static ls_status infer(ls_graph *graph, ls_node *node)
     node->shape = (ls_shape){.rank = 2, .size = {x->size[0], x->size[1] / 3}};
     if (heads < 1 || node->shape.size[1] % heads)
         return ls_fail(LS_CODE_USAGE, "graph", "attention",
-                       "%lld heads do not evenly divide %lld, a third of the input's width; use a "
-                       "number of heads that divides it",
+                       "%lld heads do not evenly divide %lld, the width of the queries, keys and "
+                       "values; use a number of heads that divides it",
                        (long long)heads, (long long)node->shape.size[1]);
     return LS_OK;
 }

@@ -216,7 +216,7 @@ static void refused_layers(void **state)
     refused(&f, "layer_norm", (int[]){tokens, -1}, -1, NULL, "sequence of vectors");
     refused(&f, "attention", (int[]){tokens, -1}, -1, &(ls_layer_options){.units = 1}, "queries");
     refused(&f, "attention", (int[]){embedding, -1}, -1, &(ls_layer_options){.units = 4},
-            "4 heads do not evenly divide 2, a third of the input's width;");
+            "4 heads do not evenly divide 2, the width of the queries, keys and values;");
     refused(&f, "dense", (int[]){tokens, -1}, -1,
             &(ls_layer_options){.units = 2, .last_axis = true}, "needs a sequence of vectors");
     refused(&f, "dense", (int[]){embedding, -1}, embedding,

@@ -341,7 +341,8 @@ static void test_refused_parts(void **state)
     assert_refused("cases: [{batsh: 3}]\n", "p.yaml:1:10: 'batsh' is not a valid key");
     assert_refused("cases: [{quiet: yes}]\n", "p.yaml:1:10: quiet: applies to the whole command");
     assert_refused("cases: [{steps: 3, epochs: 4}]\n", "p.yaml:1:17: steps: cannot be used with");
-    assert_refused("batch: 3\ncases: [{seed: 2}]\n", "p.yaml:1:1: this option is neither in `cases:`");
+    assert_refused("batch: 3\ncases: [{seed: 2}]\n",
+                   "p.yaml:1:1: this option is neither in `cases:`");
     assert_refused("defaults: [1]\n", "p.yaml:1:11: this must be a mapping");
     assert_refused("defaults: {dry-run: yes}\n", "p.yaml:1:12");
     assert_refused("cases: [{ps-mode: async}]\n", "ps-mode: applies to no case");

@@ -114,7 +114,7 @@ static void test_bad_words(void **state)
     USAGE("run --model 784-10",
           "--model: '784-10' are sizes without the name of a model; use --model mlp:784-10");
     USAGE("run --devices cpu:0+cpu:0 --ranks 2", "'cpu:0' is named twice, or",
-          "also with several ranks");
+          "name each device only once");
     USAGE("run --devices gpu:0+gpu:0/1", "named twice");
     USAGE("run --devices cpu:x", "--devices");
     USAGE("run --devices cpu:0+", "--devices");

@@ -86,9 +86,9 @@ static ls_status add_deaths(const ls_case *one, const ls_job *job, int devices, 
         if (out->count == LS_ELASTIC_EVENTS)
             return ls_fail(
                 LS_CODE_USAGE, "option", where,
-                "killing this rank is one event for each of its replicas; with the events "
-                "of --elastic, a run would have more than %d events; use fewer events, "
-                "or more ranks",
+                "killing a rank counts as one event for each replica that it has; with the "
+                "events of --elastic, the events are more than %d, the limit; use fewer "
+                "events, or more ranks with fewer replicas each",
                 LS_ELASTIC_EVENTS);
         insert(out, &(ls_elastic_event){LS_ELASTIC_KILL, r, one->fault.step});
     }

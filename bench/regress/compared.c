@@ -164,7 +164,7 @@ ls_status ls_regress_count_undecided(const char *path, int64_t most, ls_regress 
         (json_unpack(before, "{s:o}", "cases", &cases) < 0 || !json_is_array(cases)))
         return ls_fail(LS_CODE_MISSING, "--fail-on undecided", path,
                        "this file is not an earlier report of lockstep regress: %s; name such a "
-                       "report, or remove this file to count undecided comparisons from 0",
+                       "report, or delete this file to count undecided comparisons from 0",
                        before ? "it has no cases" : error.text);
     json_auto_t *values = json_pack("{s:O*,s:I}", "before", cases, "most", (json_int_t)most);
     return ls_regress_do(regress, "undecided", values, NULL);

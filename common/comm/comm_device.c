@@ -144,8 +144,8 @@ static ls_status take_message(device_op *op, device_op *from, ls_queue *queue)
     if (op->partner && op->partner != from)
         return ls_fail(
             LS_CODE_USAGE, "communicator", op->op.name,
-            "this operation receives from another sender than when it was enqueued last; "
-            "always enqueue the same lists of operations together");
+            "this operation now receives from another operation than in the previous call; "
+            "give each call the same lists of operations");
     op->partner = from;
     LS_TRY(ls_queue_wait(queue, from->ready));
     LS_TRY(op->what.add

@@ -202,7 +202,8 @@ static ls_status check_conv_max(const ls_work *work, const ls_conv_shape *s, con
                        "the window has no position inside the image; give larger images");
     if (s->window.out_height * s->window.out_width > INT32_MAX)
         return ls_fail(LS_CODE_USAGE, work->op, "window",
-                       "the window has more than %" PRId32 " positions; give smaller images",
+                       "the window would be applied at more than %" PRId32
+                       " places of an image; give smaller images",
                        INT32_MAX);
     if (size->x > INT32_MAX || size->weight > INT32_MAX)
         return ls_fail(LS_CODE_USAGE, work->op, "shape",

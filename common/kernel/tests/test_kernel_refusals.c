@@ -154,7 +154,7 @@ static void refuses_convolutions(ls_kernels *k)
     bad.window = (ls_window){1 << 16, 1 << 16, 1 << 16, 1 << 16, 1, 1, 1, 1, 0, 0};
     refused(t->conv_max_forward(
                 k, &(ls_conv_max_forward_args){bad, data, data, NULL, data, argmax, 0}, &op),
-            op, "conv_max_forward: window: the window has more than 2147483647 positions");
+            op, "conv_max_forward: window: the window would be applied at more than 2147483647");
     bad.window = (ls_window){1 << 16, 1 << 16, 1, 1, 1, 1, 1, 1, 0, 0};
     refused(t->conv_max_backward_weights(
                 k, &(ls_conv_max_backward_weights_args){bad, data, data, argmax, data, NULL}, &op),

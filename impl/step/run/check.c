@@ -232,9 +232,10 @@ static ls_status judge_uses(uses *all)
         *(all->items[i].appended ? &appended : &acts) += 1;
         const bool ends = i + 1 == all->count || all->items[i].op != all->items[i + 1].op;
         if (ends && appended > 1 && appended > acts)
-            return ls_fail(LS_CODE_CHECK, "step", all->items[i].op->name,
-                           "this operation is appended more often than it runs; let the strategy's "
-                           "build append each operation once");
+            return ls_fail(
+                LS_CODE_CHECK, "step", all->items[i].op->name,
+                "the strategy's build function appends this operation several times, but "
+                "it may run only once in a step; append each operation once");
     }
     return LS_OK;
 }

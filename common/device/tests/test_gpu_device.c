@@ -162,7 +162,7 @@ static void unjoined_capture_is_refused(void **state)
     must(ls_queue_wait(f->queue[1], begun));
     put_swap(f, 1, &other);
     must_refuse(ls_program_end(f->queue[0], &program), LS_CODE_USAGE,
-                "does not wait for the other queue");
+                "does not wait for another queue");
     assert_null(program);
     ls_event_close(begun);
     put_swap(f, 0, &s); /* the queue still works */

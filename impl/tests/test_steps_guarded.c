@@ -32,8 +32,8 @@ enum { DEVICES = 4, PAGE = 4096, MOST = 4096, NODES = 64 };
 
 typedef struct piece {
     char *memory;
-    size_t bytes; /* whole pages; 0: released */
-    bool said;    /* declared by any task */
+    size_t bytes, asked; /* bytes: whole pages; 0: released */
+    bool said;           /* declared by any task */
 } piece;
 
 static piece pieces[MOST];
@@ -51,7 +51,7 @@ ls_status __wrap_ls_device_allocate(ls_device *device, ls_memory_use use, size_t
     (void)use;
     *out = mmap(NULL, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     assert_true(*out != MAP_FAILED && piece_count < MOST);
-    pieces[piece_count++] = (piece){*out, whole, false};
+    pieces[piece_count++] = (piece){*out, whole, bytes, false};
     return LS_OK;
 }
 
@@ -247,6 +247,19 @@ static void check_step(const ls_step_program *s, const char *of, size_t *left_ou
     }
 }
 
+/* A name that is too long hides the name of what lies behind it, of which accesses are refused. */
+static void check_names(const char *of)
+{
+    ls_closing(ls_names_close) ls_names names = {0};
+    must(ls_steps_names(opened, &names));
+    for (size_t i = 0; i < names.count; i++) {
+        const ls_name *name = &names.items[i];
+        const piece *p = piece_of((const void *)name->begin);
+        if (p && name->end > (uintptr_t)p->memory + p->asked)
+            fail_msg("%s: the name %s is longer than its allocation", of, name->what);
+    }
+}
+
 /* ---- Strategies ------------------------------------------------------------------------------ */
 
 typedef struct fixture {
@@ -270,6 +283,7 @@ static void check(const ls_job *asked, const char *name, size_t *left_out, size_
     must(ls_strategy_open(strategy, &job, &run));
     must(ls_run_load(run, initial));
     opened = ls_step_run_of(run);
+    check_names(name);
     must(ls_steps_check(run));
     for (int kind = 0; kind < opened->kinds; kind++)
         check_step(&opened->program[kind], name, left_out, seen);

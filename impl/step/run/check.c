@@ -39,18 +39,25 @@ static void add_replica(naming *n, int member, const ls_replica *r)
             0);
 }
 
-/* Names the buffers into which a net's batch is gathered. `net`: NULL if the piece has no samples.
- */
+/* Names the buffers into which a net's batch is gathered: of its own graph, since a place may have
+ * part of a sample's positions. `net`: NULL if the piece has no samples. */
 static void add_net(naming *n, int member, const ls_replica *r, const ls_net *net)
 {
     if (!net)
         return;
-    const ls_split *train = &r->job->data->train;
+    const ls_graph *graph = r->graph;
+    const ls_shape *output = &graph->nodes[graph->count - 1].shape;
     const size_t rows = (size_t)ls_net_rows(net), real = r->kernels->table->real_bytes;
-    for (int i = 0; i < LS_DATA_INPUTS; i++)
-        add(n, member, "batch", ls_net_input(net, i), rows * (size_t)train->input[i].width * real,
-            0);
-    add(n, member, "batch", ls_net_target(net), rows * (size_t)train->target.width * 4, 0);
+    for (int i = 0; i < LS_DATA_INPUTS; i++) {
+        const ls_node *input = ls_graph_input(graph, i);
+        if (input)
+            add(n, member, "batch", ls_net_input(net, i),
+                rows * (size_t)ls_shape_elements(&input->shape) * real, 0);
+    }
+    add(n, member, "batch", ls_net_target(net),
+        rows * (ls_graph_takes_labels(graph) ? (size_t)ls_graph_targets(graph) * sizeof(int32_t)
+                                             : (size_t)ls_shape_elements(output) * real),
+        0);
 }
 
 /* The member's device, which has no other member; for a shadow, also its replica's device. */

@@ -344,8 +344,8 @@ json_t *ls_memory_group(const ls_memory_sum *sum, const ls_memory_case *one)
 
 void ls_memory_words(const ls_memory_sum *sum, const ls_memory_case *one, char *text, size_t size)
 {
-    static const char *const words[] = {"devices of the case and its judges",
-                                        "copies of parameters and gradients", "first values",
+    static const char *const words[] = {"devices in training and checks",
+                                        "copies of parameters and gradients", "initial parameters",
                                         "data set", "program and libraries"};
     json_auto_t *group = ls_memory_group(sum, one); /* begins with these */
     void *part = json_object_iter(group);

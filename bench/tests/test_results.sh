@@ -95,7 +95,7 @@ lockstep_ok run $poly --results none
 lockstep run $poly --results made/here.db
 expect "a folder that is not there: status 3" [ "$code" -eq 3 ]
 expect "a folder that is not there: refused before training" [ ! -s out ]
-expect "a folder that is not there: named in one line" one_line "the file.s folder made"
+expect "a folder that is not there: named in one line" one_line "the folder 'made' of this file"
 expect "a folder that is not there: not made" [ ! -e made ]
 lockstep_ok verify $poly --results verify.db
 lockstep_ok results list --results verify.db --format jsonl

@@ -19,7 +19,7 @@ ls_status ls_yaml_refuse(const ls_yaml_file *file, const char *why, ...)
     vsnprintf(text, sizeof text, why, arguments);
     va_end(arguments);
     snprintf(where, sizeof where, "%s:%d:%d", file->path, file->line, file->column);
-    const char *valid = strchr(text, ';') ? "" : file->valid;
+    const char *valid = strstr(text, "; ") ? "" : file->valid;
     return ls_fail(LS_CODE_USAGE, file->what, where, "%s%s%s", text, *valid ? "; " : "", valid);
 }
 

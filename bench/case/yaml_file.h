@@ -2,7 +2,7 @@
 /*
  * A YAML file: as a tree, for formats of a few lines (profile.h, graph_file.h), or event by event,
  * for plans, which may be large (experiment.c). Every refusal says file, line and column, and what
- * the format looks like.
+ * to write.
  */
 #pragma once
 

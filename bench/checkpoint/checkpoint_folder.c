@@ -152,8 +152,7 @@ bool ls_folder_flush(const char *path)
     return done;
 }
 
-/* ---- The manifest of one ----------------------------------------------------------------------
- */
+/* ---- The manifest of one --------------------------------------------------------------------- */
 
 ls_status ls_checkpoint_broken(const char *path, const char *tensor, const char *why)
 {

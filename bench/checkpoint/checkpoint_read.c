@@ -322,7 +322,7 @@ static ls_status digest_part(const reading *r, const part *p, ls_digest *digest)
 /* Adds the parts of a tensor from number `first` on, unless `digest` is NULL; *end: behind them. */
 static ls_status digest_tensor(const reading *r, size_t first, ls_digest *digest, size_t *end)
 {
-    const char *name = r->parts[first].tensor;
+    const char *name = first < r->count ? r->parts[first].tensor : "";
     for (*end = first; *end < r->count && strcmp(r->parts[*end].tensor, name) == 0; ++*end)
         LS_TRY(digest ? digest_part(r, &r->parts[*end], digest) : LS_OK);
     return LS_OK;

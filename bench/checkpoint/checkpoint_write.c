@@ -255,8 +255,7 @@ static ls_status bring_digests(writing *w, ls_status status)
     return LS_OK;
 }
 
-/* ---- The manifest, by rank 0, which reads the files for the digests of whole tensors ----------
- */
+/* ---- The manifest, by rank 0, which reads the files for the digests of whole tensors --------- */
 
 static ls_status map_shard(const writing *w, shard *s)
 {

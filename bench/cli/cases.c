@@ -281,7 +281,7 @@ static ls_status drop_excluded(ls_request *request)
     return LS_OK;
 }
 
-/* Appends the values of an option that are this case's, in their given spelling: " --lr 0.1,
+/* Appends the values of an option that are this case's, in their given spelling: " --lr 0.1 =
  * 1e-1". */
 static ls_status add_spellings(const ls_request *request, size_t index, const ls_case *one,
                                char *text, size_t size)

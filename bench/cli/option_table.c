@@ -16,8 +16,7 @@
 #include <string.h>
 #include <threads.h>
 
-/* ---- option_entries.def
- * ---------------------------------------------------------------------------- */
+/* ---- option_entries.def ---------------------------------------------------------------------- */
 
 enum {
     RUN_VERIFY = LS_FOR_RUN | LS_FOR_VERIFY,

@@ -173,8 +173,7 @@ static ls_status build_request(ls_request *request)
     return ls_cases_build(request);
 }
 
-/* ---- What cases were given several values of --------------------------------------------------
- */
+/* ---- What cases were given several values of ------------------------------------------------- */
 
 /* Adds the fields of `case` of options with more than `most` values. */
 static void add_swept(json_t *out, const ls_option_set *set, size_t most)

@@ -94,8 +94,10 @@ static ls_status count_gate(const ls_workplace *workplace, const ls_plan_of_case
     out->gate = (ls_footprint_phase){.sessions = out->training.sessions, .copies = out->need.host};
     if (!steps)
         return LS_OK;
-    if (comm && comm->rank > 0)
+    if (comm && comm->rank > 0) { /* `own` of two sides, and `other` */
+        out->gate.copies += ls_strategy_alone(plan->strategy) ? 3 * bytes : 0;
         return LS_OK;
+    }
     out->gate.copies += bytes * (2 + 2 * several); /* after a step, again; of oracle and replica */
     out->gate.copies += workplace->request->verify && workplace->request->save ? bytes : 0;
     return add_judges(workplace, plan, out);

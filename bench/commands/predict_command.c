@@ -413,7 +413,7 @@ ls_status ls_command_predict(ls_request *request, int *exit_status)
         ls_log_line(
             &request->log, LS_LOG_NORMAL,
             "rows that are not compared with predictions, since several processes measured them, "
-            "or several devices without --link: %zu",
+            "or several devices without --link, or another version wrote them: %zu",
             p.measured.others);
     if (!refused)
         lost = request->prediction.calibrate ? calibrate(&p) : predict_all(&p);

@@ -288,6 +288,11 @@ static ls_status save_parameters(command_run *run, case_run *c)
     c->trial.unsaved = LS_OK;
     if (c->trained || !is_saved(run, c) || run->processes->rank > 0)
         return status;
+    if (!c->gate.parameters && !c->gate.interrupted)
+        return ls_fail(LS_CODE_MISSING, "option", "--save",
+                       "with --strategy %s on devices of two kinds, lockstep verify trains no "
+                       "step, so there are no trained parameters to save; use lockstep run",
+                       c->plan.strategy->name);
     if (!c->gate.parameters)
         return ls_fail(LS_CODE_MISSING, "option", "--save",
                        "the run was interrupted before it had trained parameters to save; run the "

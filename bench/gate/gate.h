@@ -72,7 +72,7 @@ const char *ls_gate_judge_name(bool oracle);
 
 enum { LS_GATE_BY = 64 };
 
-/** How far two sides are apart, for a message: "by 0.31 relative, bound 0.02". */
+/** How far two sides are apart, for a message: " (relative difference 0.31, allowed 0.02)". */
 const char *ls_gate_difference(double rel, double bound, char text[LS_GATE_BY]);
 
 /** Judges a library's sums of a step, in any order, by how far they are from the judge's. */
@@ -196,8 +196,7 @@ ls_status ls_gate_kernels(ls_workplace *workplace, const ls_plan_of_case *plan, 
 /** Frees what is known of them. */
 void ls_gate_kernels_close(ls_workplace *workplace);
 
-/* ---- The first samples of the first batch as a separate data set (first_samples.c) ------------
- */
+/* ---- The first samples of the first batch as a separate data set (first_samples.c) ----------- */
 
 typedef struct ls_first_samples {
     ls_data data;

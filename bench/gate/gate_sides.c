@@ -325,8 +325,7 @@ ls_status ls_gate_copies(ls_session *candidate, uint64_t step, ls_gate *gate)
     return ls_session_each(candidate, LS_VALUES, false, look, &l);
 }
 
-/* ---- Changes of members that the first steps do not reach ---------------------------------------
- */
+/* ---- Changes of members that the first steps do not reach ------------------------------------ */
 
 /* The step before each change and the one after it, from the initial values, and the state that
  * they leave. Replicas that leave, join or die at step 500 are so compared without 500 steps. An

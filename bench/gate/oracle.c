@@ -329,10 +329,9 @@ static ls_status records(ls_run *run, uint64_t first, uint64_t count, ls_step_re
 {
     const oracle *me = (const oracle *)run;
     if (count != 1 || first + 1 != me->at)
-        return ls_fail(
-            LS_CODE_USAGE, "replay", "records",
-            "only the records of the latest step (who exchanged with whom) are kept; in your C "
-            "code, read a step's records before the next step begins");
+        return ls_fail(LS_CODE_USAGE, "oracle", "records",
+                       "only the records of the latest step are kept; in your C code, read a "
+                       "step's records before the next step begins");
     *out = me->latest;
     *mark_ns = 0;
     return LS_OK;

@@ -32,8 +32,8 @@ static ls_status open_values(oracle *me)
     const size_t own = (size_t)me->judged_job->update.owned;
     const size_t arrays = n * (1 + own + (me->base.strategy->average.peers != NULL));
     ls_replayed *all = &me->replays;
-    LS_TRY(ls_allocate("replay", &me->values, arrays * elements + 1, sizeof *me->values));
-    LS_TRY(ls_allocate("replay", &all->parameters, arrays, sizeof *all->parameters));
+    LS_TRY(ls_allocate("oracle", &me->values, arrays * elements + 1, sizeof *me->values));
+    LS_TRY(ls_allocate("oracle", &all->parameters, arrays, sizeof *all->parameters));
     for (size_t i = 0; i < arrays; i++)
         all->parameters[i] = me->values + i * elements;
     for (size_t i = 0; i < own; i++)
@@ -50,7 +50,7 @@ ls_status ls_oracle_alone_open(oracle *me)
     bool has[LS_JOB_REPLICAS]; /* parameters, also of a replica whose slice is empty */
     memset(has, true, sizeof has);
     me->replays = (ls_replayed){.job = me->judged_job, .replicas = me->replicas, .mean = mean_of};
-    LS_TRY(ls_allocate("replay", &me->states, (size_t)me->replicas, sizeof *me->states));
+    LS_TRY(ls_allocate("oracle", &me->states, (size_t)me->replicas, sizeof *me->states));
     LS_TRY(open_values(me));
     return ls_strategy_reduces(of) && !of->average.peers
                ? ls_oracle_order(me, has, me->replicas, LS_FULL)
@@ -127,9 +127,8 @@ static ls_status finish(oracle *me, int batch_kind, int d)
     return ls_oracle_give_back(me, d);
 }
 
-/* ---- What replicas exchange, on a thread of the device, which flushes denormals, as replicas'
- * sums do ---------------------------------------------------------------------------------------
- */
+/* ---- What replicas exchange ------------------------------------------------------------------ */
+/* On a thread of the device, which flushes denormals, as replicas' sums do. */
 
 static void sum(const oracle *me)
 {
@@ -199,9 +198,9 @@ static ls_status average_all(oracle *me)
     return LS_OK;
 }
 
-/* ---- A wire's rounding by its definition: bf16 by the distance to its two neighbours, int8 row by
- * row, in float32 (common/comm/comm_wire.h has both in other words) ------------------------------
- */
+/* ---- A wire's rounding by its definition ----------------------------------------------------- */
+/* bf16 by the distance to its two neighbours, int8 row by row, in float32 (common/comm/comm_wire.h
+ * has both in other words). */
 
 enum { ROW = 512 };
 

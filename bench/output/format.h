@@ -71,8 +71,7 @@ char *ls_option_text(const json_t *value);
 /** Whether two values are equal, lists and objects member by member; NULL equals only NULL. */
 bool ls_value_equal(const json_t *a, const json_t *b);
 
-/** The value with whole reals as integers, so that equal values have equal texts; a new reference.
- */
+/** The value, whole reals as integers, so that equal values have equal texts; a new reference. */
 json_t *ls_value_alike(const json_t *value);
 
 /** JSON, members in the order of the row; `indent` spaces a level, or on one line if it is

@@ -50,8 +50,7 @@ typedef ls_status (*ls_row_visit)(void *context, int64_t number, const json_t *r
 /** A visit: appends the row to the context, an array. */
 ls_status ls_results_collect(void *array, int64_t number, const json_t *row);
 
-/** Visits every row, in the order of the file, which is not locked meanwhile. Stops at a failure.
- */
+/** Visits every row, in the order of the file, which is not locked. Stops at a failure. */
 ls_status ls_results_each(ls_results *results, ls_row_visit visit, void *context);
 
 /** The row that a person names: an id, the only one that begins so, "last", or "last~2" (two before

@@ -3,7 +3,6 @@
 #include "bench/output/results_db_parts.h"
 
 #include "bench/statistics/ratio_test.h"
-#include "common/base/escape.h"
 #include "common/base/grow.h"
 #include "common/base/numbers.h"
 #include "common/device/link.h"

@@ -7,7 +7,6 @@
 #include "common/data/data.h"
 #include "impl/strategy.h"
 
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,9 +14,7 @@
 
 enum { PATH_SIZE = 96, PATHS_MOST = 511 };
 
-/* All paths, and of declared options the option: created before the first lookup, and never
- * changed.
- */
+/* All paths, and of declared options the option: created before the first lookup, then kept. */
 static const char *paths[PATHS_MOST + 1];
 static const ls_declared_option *declared[PATHS_MOST];
 static size_t path_count;
@@ -72,6 +69,14 @@ const ls_declared_option *ls_row_declared(const char *path)
             return declared[i];
     return NULL;
 }
+
+_Static_assert(LS_TYPE_TEXTS == 4 && LS_JOIN_CONCAT == 1 && LS_JOIN_MAX == 2 && LS_JOIN_SUM == 3,
+               "functions.sql and join.sql have these numbers");
+_Static_assert(LS_BUT_BLOCKS == 1 && LS_BUT_REPEATS == 4 && LS_IS_CASE == 8 && LS_OF_SHARE == 32 &&
+                   LS_OF_MACHINE == 112 && (LS_OF_BUILD | LS_OF_SYSTEM) == 1536 &&
+                   LS_OF_LABEL == 2048 && LS_SHOWN_LAST == 128 && LS_SHOWN_DIFF == 256 &&
+                   LS_SHOWN_DERIVED == 512 && LS_SHOWN_KEPT == 1024 && LS_SHOWN_BY_PATH == 2048,
+               "functions.sql and the SQL of `results` have these numbers");
 
 int ls_row_fields(sqlite3 *db)
 {

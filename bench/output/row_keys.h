@@ -19,9 +19,7 @@
  * other programs' rows, which CSV does not have, come last (LS_GROUP_FOREIGN). */
 const char *const *ls_row_paths(void);
 
-/** The option of a strategy, a model or a data source that is the field at this path; NULL if there
- * is none.
- */
+/** The option of a strategy, model or data source that is the field at this path, or NULL. */
 const ls_declared_option *ls_row_declared(const char *path);
 
 /** Fills SQL's table of fields (store.sql) with these, and with the groups; an SQLite code. */

@@ -18,10 +18,13 @@ enum { PATH_MOST = 4096 };
 
 static ls_status fail_system(const char *what, int error)
 {
-    return ls_fail(LS_CODE_MISSING, "engine simgrid", what,
-                   "the simulator cannot be started: %s; raise the limits on open files and "
-                   "processes (ulimit -n, -u), or use --engine ports",
-                   strerror(error));
+    return ls_fail(
+        LS_CODE_MISSING, "engine simgrid", what,
+        "the simulator cannot be started: %s; raise the limits on open files and "
+        "processes (ulimit -n, -u), or simulate a network where all devices have the same latency "
+        "and bandwidth, which needs no other program: --engine ports --platform "
+        "flat:latency=10us,bandwidth=1GB/s",
+        strerror(error));
 }
 
 static ls_status find_helper(char path[PATH_MOST])
@@ -125,7 +128,7 @@ static ls_status judge(const ls_child *child, const ls_platform *p)
 static ls_status run(char *path, const ls_play *play, size_t plays, ls_child *child)
 {
     write_graph(play, plays, child->input);
-    if (fflush(child->input) != 0)
+    if (fflush(child->input) != 0 || ferror(child->input))
         return fail_system("memory file", errno);
     ls_status status = ls_child_run((char *const[]){path, NULL}, UINT64_MAX / 4, child);
     if (!ls_interrupted() && !child->error)
@@ -142,8 +145,12 @@ ls_status ls_simgrid_play(const ls_play *play, size_t plays, double *end_ns)
     LS_TRY(find_helper(path));
     const int file = memfd_create("graph", MFD_CLOEXEC);
     child.input = file >= 0 ? fdopen(file, "w+") : NULL;
-    if (!child.input)
-        return fail_system("memory file", errno);
+    if (!child.input) {
+        const int error = errno;
+        if (file >= 0)
+            close(file);
+        return fail_system("memory file", error);
+    }
     ls_status status = run(path, play, plays, &child);
     fclose(child.input);
     LS_TRY(status);

@@ -116,7 +116,7 @@ void ls_durations_close(ls_durations *durations);
 ls_duration *ls_durations_find(const ls_durations *durations, const char *name, double flops,
                                double bytes);
 
-/** Appends one, which must be new. */
+/** Appends one, whose key must be new (ls_durations_find). */
 ls_status ls_durations_add(ls_durations *durations, const char *name, double flops, double bytes,
                            double ns);
 

@@ -9,7 +9,6 @@
 #include "bench/statistics/statistics.h"
 #include "common/base/grow.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

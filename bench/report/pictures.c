@@ -8,7 +8,6 @@
 #include "template_pictures.h"
 #include "template_pictures_sql.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 static const struct {

@@ -8,8 +8,6 @@
 #include "bench/output/selection.h"
 #include "bench/output/standard_output.h"
 
-/* ---- Verbs ---------------------------------------------------------------------------------- */
-
 typedef struct ls_results_task {
     const ls_option_set *set; /**< the options; its operands are the verb, and what follows it */
     const char *file;

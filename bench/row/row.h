@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Row: the figures of a case as one JSON object (bench/rows/row.h). A field that does not apply is
- * absent.
- */
+/* Row: a case's figures as one JSON object (bench/rows/row.h). What does not apply is absent. */
 #pragma once
 
 #include "bench/gate/gate.h"

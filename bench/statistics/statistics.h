@@ -40,7 +40,7 @@ enum { LS_STATISTICS_BLOCKS = 20 };
  * The 95% interval of the median of `samples` (see ls_statistics_meaning). Block b has samples
  * ends[b - 1] (0 for the first) to ends[b] - 1; none is empty. NaN with fewer than two samples:
  * one says nothing of how far another would be. Equal samples give an interval of width 0 if the
- * caller knows the resolution of its clock.
+ * caller knows its clock's resolution. Visits a sample up to 2,000 times.
  */
 ls_status ls_statistics_interval(const double *samples, const size_t *ends, size_t blocks,
                                  double ci95[2]);

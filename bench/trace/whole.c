@@ -129,8 +129,7 @@ static ls_status bring(ls_session *session, ls_trace *own, ls_whole_trace *whole
     return LS_OK;
 }
 
-/* ---- The window of the steps shown, its contents, and its waterfall ----------------------------
- */
+/* ---- The window of the steps shown, its contents, and its waterfall -------------------------- */
 
 /* When the slices of a step on main lanes begin and end; -1 means of all steps. */
 static void find_ends(const ls_whole_trace *whole, int32_t step, uint64_t *begin, uint64_t *end)

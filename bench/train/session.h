@@ -203,9 +203,7 @@ ls_status ls_session_evaluate(ls_session *session, uint64_t samples, bool output
  * (step_kernels.c). */
 json_t *ls_step_kernels(const ls_run *run);
 
-/* ---- The waterfall: a step's time divided into parts, as rows and traces have it
- * (step_kernels.c) ------------------------------------------------------------------------------
- */
+/* ---- The waterfall: a step's time in parts, as rows and traces have it (step_kernels.c) ------ */
 
 enum { LS_WATERFALL_PARTS = 6 }; /**< in the order of the fields of `waterfall` and `gap` */
 

@@ -7,8 +7,6 @@
 #include "template_options.h"
 #include "template_pools.h"
 
-#include <stdlib.h>
-
 json_t *ls_options_of(const json_t *cases)
 {
     static const char set[] =

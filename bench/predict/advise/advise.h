@@ -85,9 +85,8 @@ ls_status ls_advise(ls_predictor *predictor, ls_workplace *workplace, ls_validat
 ls_status ls_advice_check(const ls_advice *advice, const ls_predictor *predictor);
 void ls_advice_close(ls_advice *advice);
 
-/* ---- As a JSON document, and as text of lines of at most 80 columns except the command that
- * checks it (advise_document.c)
- * --------------------------------------------------------------------- */
+/* ---- As a JSON document, and as text (advise_document.c) ------------------------------------- */
+/* The text's lines have at most 80 columns, except the command that checks it. */
 
 /** What an answer says besides the ranking. */
 typedef struct ls_advice_words {

@@ -21,8 +21,7 @@ static ls_status append(ls_advice *advice, const ls_break_even *even)
     return LS_OK;
 }
 
-/* ---- Of the network ----------------------------------------------------------------------------
- */
+/* ---- Of the network -------------------------------------------------------------------------- */
 
 enum { EACH_WAY = 12, COARSE = 3, SCALES = 2 * EACH_WAY + 1, AXES = 2, LARGE = 50000 };
 

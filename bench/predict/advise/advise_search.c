@@ -27,9 +27,10 @@
 enum { DIVIDES = 1, PIECES = 2, EASES = 4, TOGETHER = 8 };
 #define POWERS "1", "2", "4", "8", "16", "32", "64", "128", "256", "512", "1024", "2048", "4096"
 
+enum { INNER = 2, REPLICAS, STAGES, MICROBATCHES = 7, OUTER = 9, ALLREDUCE = 11 }; /* of axes[] */
+
 /* An option that changes a strategy's speed or its memory, and the values that are tried: of cases
  * that have it with the values of the earlier axes. */
-enum { INNER = 2, REPLICAS, STAGES, MICROBATCHES = 7, OUTER = 9, ALLREDUCE = 11 }; /* of axes[] */
 static const struct axis {
     const char *strategy; /* NULL means any that has the option */
     const char *option;
@@ -254,8 +255,8 @@ static ls_status try_picks(search *s, const ls_case *base, const picks *p, size_
             strcmp(s->items[*number].options, advised.options) == 0)
             return LS_OK;
     LS_TRY(ls_grow("advice", &s->items, s->count, sizeof *s->items));
-    *number = s->count++;
     LS_TRY(ls_advising_estimate(s->a, &advised));
+    *number = s->count++;
     s->items[*number] =
         (tried){.base = base, .picks = *p, .rate = advised.quick_per_s, .memory = advised.memory};
     memcpy(s->items[*number].options, advised.options, sizeof advised.options);

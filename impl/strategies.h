@@ -29,12 +29,6 @@ LS_STRATEGIES(LS_DECLARE)
 /** Number of a value of ls_option_accumulation_exchange. */
 enum { LS_EXCHANGE_AUTO, LS_EXCHANGE_LAST, LS_EXCHANGE_EACH };
 
-/** Refuses sums of libraries: NCCL, or of MPI; `why`: behind "it"; which algorithms work instead
- * (refusals.c). */
-ls_status ls_refuse_library(const ls_outline *outline, const char *why, const char *which);
-/** Refuses an all-reduce, which is named, if it cannot be cut into halves. */
-ls_status ls_refuse_uncut(const ls_outline *outline);
-
 /** The reduction order ((p0 + p1) + p2) + ..., for ls_strategy_witness.sum
  * (verbs/group_sum.c). */
 ls_status ls_sum_in_order(const ls_job *job, const bool *has, int count, ls_sum_order *out);

@@ -224,7 +224,7 @@ struct ls_strategy {
     /** Its options, NULL-terminated, or NULL. Options that others depend on come first. */
     const ls_declared_option *const *options;
     /** Whether a case with the given values, on `ranks` ranks, has this option. NULL if it has
-     * all. */
+     * all that their `with` allows. */
     bool (*has)(const ls_declared_values *values, int ranks, const ls_declared_option *option);
     bool rounds;        /**< its jobs may store in bfloat16 (ls_precision) */
     ls_spreads spreads; /**< how it spreads the model, with its options' first values */
@@ -318,8 +318,8 @@ int64_t ls_outline_replicas(const ls_strategy *strategy, const ls_outline *outli
 /** Sets the fields of the job that follow from job->options on `ranks` ranks. */
 void ls_strategy_resolve(const ls_strategy *strategy, ls_job *job, int ranks);
 
-/** The strategy's own check, and that every replica gets a sample (exact: a shard) of a full batch.
- */
+/** Refuses a job by the strategy's own check, or by a row of strategies/refusals.def:
+ * LS_CODE_USAGE, with why and what would work. */
 ls_status ls_strategy_check(const ls_strategy *strategy, const ls_outline *outline);
 
 /** Whether it declares the option, and a case with the given values, on `ranks` ranks, has it. */

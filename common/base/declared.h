@@ -45,7 +45,7 @@ struct ls_declared_option {
     bool implied;             /**< a row does not have it where it has its default */
     const char *when;         /**< cases that have it, as refusals say: "--ps-mode ssp"; NULL means
                                    all */
-    const ls_declared_option *with; /**< cases have it with values `of` of this one; or NULL */
+    const ls_declared_option *with; /**< strategies have it with values `of` of this one; or NULL */
     unsigned of;                    /**< bits: 1 << number */
     /** Refuses a text that is not well formed, and says what would work; NULL means any text will
      * do. */

@@ -34,13 +34,18 @@ static bool ends(const ls_step_run *run, int member)
                                      : !serves;
 }
 
+static size_t width(const ls_step_run *run, int member)
+{
+    return member < run->plan.placed.workers ? NUMBERS : 0;
+}
+
 static ls_status read_worker(ls_reading *r, int m, uint64_t k, double end_ns, double *process,
                              double *own)
 {
     ls_replica *replica = r->run->resources.members[m].replica;
     double further[LS_REPLICA_LOSSES] = {0};
     (void)process;
-    if (m >= r->run->plan.placed.workers)
+    if (!own)
         return LS_OK;
     if (replica->loss.more)
         LS_TRY(ls_replica_more_losses(replica, r->first + k, further));
@@ -131,7 +136,7 @@ ls_status ls_arrival_records(ls_run *run, uint64_t first, uint64_t count, ls_ste
     ls_closing(ls_reading_close) ls_reading r = {.run = ls_step_run_of(run),
                                                  .first = first,
                                                  .count = count,
-                                                 .width = NUMBERS,
+                                                 .width = width,
                                                  .ends = ends,
                                                  .read = read_worker};
     LS_TRY(ls_reading_open(&r));

@@ -21,9 +21,8 @@
 
 #include <stdbool.h>
 
-/** The option --pipeline-schedule, which pipeline.c declares. */
+/** The option --pipeline-schedule, a row of options.def. */
 extern const ls_declared_option ls_option_pipeline_schedule;
-extern const ls_declared_option ls_option_pipeline_chunks;
 
 enum { LS_SCHEDULE_CHUNKS = 64 }; /**< most chunks of a stage */
 

@@ -15,7 +15,7 @@ typedef struct ls_member {
     ls_comm *statistics_comm;    /**< sums batch statistics over replicas; NULL if there is none.
                                     Borrowed */
     ls_slice *slice[LS_BATCHES]; /**< LS_TAIL: NULL if every batch is full */
-    void *inboxes;               /**< [peers, elements] of ls_average; NULL if there are no peers */
+    void *inboxes;               /**< [peers, elements] of ls_average; NULL until a step needs it */
 } ls_member;
 
 /** Whether all pieces of a batch are in flight together, to sum batch statistics. */

@@ -46,7 +46,7 @@ typedef struct ls_resources {
     ls_connection *connections; /**< [connection_count] all ends, open until the run is closed */
     size_t connection_count;
     int communicators;
-    void **arrived;       /**< [replicas, copies] gradients of copies, at owners here; or NULL */
+    void **arrived;       /**< [replicas, copies] copies' gradients at owners here; NULL at first */
     ls_landing *landings; /**< [replicas, borders] at parts here; or NULL */
     ls_served *served;    /**< (ps/) NULL if no ranges are placed */
 } ls_resources;

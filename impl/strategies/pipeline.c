@@ -23,6 +23,12 @@ static void build(ls_step *s)
     ls_settle(s); /* variables that several stages use */
 }
 
+static bool has(const ls_declared_values *values, int ranks, const ls_declared_option *option)
+{
+    (void)ranks;
+    return option != &ls_option_pipeline_chunks || ls_schedule_rule_of(values)->chunked;
+}
+
 static void resolve(ls_job *job, int ranks)
 {
     (void)ranks;
@@ -41,6 +47,7 @@ const ls_strategy ls_strategy_pipeline = {
     .options = (const ls_declared_option *const[]){&ls_option_pipeline_microbatches,
                                                    &ls_option_pipeline_schedule,
                                                    &ls_option_pipeline_chunks, NULL},
+    .has = has,
     .resolve = resolve,
     .build = build,
     .witness.formula = ls_moved_traffic,

@@ -9,14 +9,16 @@
 #include <stdio.h>
 #include <string.h>
 
-ls_status ls_refuse_uncut(const ls_outline *o)
+/* Refuses an all-reduce, which is not 'auto', if it cannot be cut into halves. */
+static ls_status refuse_uncut(const ls_outline *o)
 {
     const ls_allreduce *algorithm;
     LS_TRY(ls_allreduce_find(o->allreduce, &algorithm));
     return ls_allreduce_check_halves(algorithm);
 }
 
-ls_status ls_refuse_library(const ls_outline *o, const char *why, const char *which)
+/* Refuses sums of libraries: NCCL, or of MPI; `why`: behind "it"; which algorithms work instead. */
+static ls_status refuse_library(const ls_outline *o, const char *why, const char *which)
 {
     if (strcmp(o->allreduce, "library") == 0)
         return ls_fail(LS_CODE_USAGE, "option", "--allreduce", "'library' %s; use --allreduce %s",
@@ -100,7 +102,8 @@ ls_status ls_strategy_check(const ls_strategy *strategy, const ls_outline *o)
     const bool canonical = is(o->allreduce, "canonical");
     const bool hybrid = strategy->inner, sliced = ls_job_slices(job);
     const bool shares = job->state.on[LS_MEMBER] == LS_SHARE;
-    const bool serves = ls_strategy_serves(strategy);
+    const bool serves = ls_strategy_serves(strategy),
+               local_sgd = strategy == &ls_strategy_local_sgd;
     const bool sums = ls_strategy_reduces(strategy) || sliced;
     const bool sends = sums || strategy->average.peers || job->mesh.rest == LS_STAGE || serves;
     const int64_t replicas = ls_outline_replicas(strategy, o);

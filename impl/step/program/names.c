@@ -255,8 +255,7 @@ ls_status ls_names_accesses(const ls_names *n, const ls_task *task, const ls_acc
     return LS_OK;
 }
 
-/* ---- The listing -------------------------------------------------------------------------------
- */
+/* ---- The listing ----------------------------------------------------------------------------- */
 
 static const char *const titles[] = {"task", "lane", "what", "ops", "waits for", "reads", "writes"};
 

@@ -109,8 +109,7 @@ typedef struct ls_components {
     int count;
 } ls_components;
 
-/* ---- program.c: appending ---------------------------------------------------------------------
- */
+/* ---- program.c: appending -------------------------------------------------------------------- */
 
 /** Begins a task on a lane; the calls below add to the latest task. NULL after a failure. */
 ls_task *ls_task_begin(ls_step_program *program, const char *verb, int lane, ls_range range);
@@ -140,8 +139,7 @@ ls_traffic ls_step_program_copied(const ls_step_program *program);
  * messages from ends without tasks (ls_channel.arrivals). */
 ls_traffic ls_step_program_traffic(const ls_step_program *program);
 
-/* ---- order.c, match.c -----------------------------------------------------------------
- */
+/* ---- order.c, match.c ------------------------------------------------------------------------ */
 
 /** Finds the components of all programs [kinds + LS_UNORDERED], and the waits of steps. Close
  * components also on failure. */

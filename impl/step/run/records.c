@@ -49,7 +49,8 @@ static ls_status read_records(ls_reading *r, int member)
         const double end_ns = (double)(int64_t)(r->records[k].end_ns - r->mark_ns);
         if (ends_steps(r, member) && end_ns > numbers[LS_READ_END])
             numbers[LS_READ_END] = end_ns;
-        LS_TRY(r->read(r, member, k, end_ns, numbers, numbers + r->at[member]));
+        double *own = r->width(r->run, member) ? numbers + r->at[member] : NULL;
+        LS_TRY(r->read(r, member, k, end_ns, numbers, own));
     }
     return LS_OK;
 }
@@ -81,8 +82,9 @@ static ls_status lay_out(ls_reading *r)
     LS_TRY(ls_allocate("records", &r->at, (size_t)plan->total, sizeof *r->at));
     for (int m = 0; m < plan->total; m++) {
         size_t *count = &used[plan->members[m].process];
-        r->at[m] = LS_READ_MEMBERS + (*count)++ * r->width;
-        r->each = r->at[m] + r->width > r->each ? r->at[m] + r->width : r->each;
+        r->at[m] = LS_READ_MEMBERS + *count;
+        *count += r->width(r->run, m);
+        r->each = LS_READ_MEMBERS + *count > r->each ? LS_READ_MEMBERS + *count : r->each;
     }
     LS_TRY(ls_allocate("records", &r->records, r->count, sizeof *r->records));
     return ls_allocate("records", &r->sent, r->count * r->each, sizeof *r->sent);
@@ -142,6 +144,16 @@ static int loss_of(const ls_step_plan *plan, int d)
     return d * (plan->mesh.places / losses_of(plan)) + plan->loss_place;
 }
 
+/* The parts of the loss that a member records, as many as the sums of its replica. */
+static size_t losses_at(const ls_step_run *run, int m)
+{
+    const ls_step_plan *plan = &run->plan;
+    const int number = m / plan->mesh.places, each = plan->mesh.places / losses_of(plan);
+    return number < plan->mesh.replicas && m % each == plan->loss_place
+               ? ls_replicated_sums(plan->job, number)
+               : 0;
+}
+
 /* Whether a member has a part of weight decay's loss: members that together update one copy of the
  * model do, or the one that computes it for them. */
 static bool has_decay(const ls_step_plan *plan, int m, const ls_replica *replica)
@@ -162,6 +174,8 @@ static ls_status read_losses(ls_reading *r, int m, uint64_t k, double end_ns, do
         LS_TRY(ls_replica_more_losses(replica, r->first + k, further));
     if (first && replica->loss.decay)
         process[LS_READ_DECAY] += further[replica->loss.sums - 1];
+    if (!own)
+        return LS_OK;
     own[0] = r->records[k].loss;
     memcpy(own + 1, further, (replica->loss.sums - 1) * sizeof *own);
     return LS_OK;
@@ -191,12 +205,8 @@ ls_status ls_steps_records(ls_run *run, uint64_t first, uint64_t count, ls_step_
     ls_closing(ls_reading_close) ls_reading r = {.run = ls_step_run_of(run),
                                                  .first = first,
                                                  .count = count,
-                                                 .width = 1,
+                                                 .width = losses_at,
                                                  .read = read_losses};
-    for (int d = 0; d < r.run->plan.mesh.replicas; d++) {
-        const size_t sums = ls_replicated_sums(run->job, d);
-        r.width = sums > r.width ? sums : r.width;
-    }
     LS_TRY(ls_reading_open(&r));
     *mark_ns = r.mark_ns;
     for (uint64_t k = 0; k < count; k++) {

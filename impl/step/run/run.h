@@ -98,11 +98,12 @@ enum { LS_READ_END, LS_READ_DECAY, LS_READ_MEMBERS };
 typedef struct ls_reading {
     const ls_step_run *run;
     uint64_t first, count; /**< of records */
-    size_t width;          /**< numbers of a member */
+    /** How many numbers a member has; may be 0. */
+    size_t (*width)(const ls_step_run *run, int member);
     /** Whether a member's ends are ends of steps. NULL if all are. */
     bool (*ends)(const ls_step_run *run, int member);
-    /** Sets a member's numbers for record k, which ended `end_ns` behind the mark; adds to its
-     * process's. */
+    /** Sets a member's numbers (NULL if they are 0) for record k, which ended `end_ns` behind the
+     * mark; adds to its process's. */
     ls_status (*read)(struct ls_reading *reading, int member, uint64_t k, double end_ns,
                       double *process, double *own);
     bool gpu;                /**< some member of this process is on a GPU */
@@ -161,7 +162,7 @@ ls_status ls_enqueue_serially(ls_step_run *run, const ls_step_program *program,
 /** Enqueues tasks that have no order. */
 ls_status ls_enqueue_unordered(ls_step_run *run, const ls_step_program *program);
 
-/* trace_steps.c */
+/* trace/blame.c */
 /** Allocates the logs of lanes for so many steps. */
 ls_status ls_steps_profile_open(ls_step_run *run, uint64_t steps);
 /** Notes enqueued programs, for the trace. */

@@ -141,8 +141,7 @@ static void list_steps(tracing *w)
         w->last[i] = -1;
 }
 
-/* ---- Layers, partners --------------------------------------------------------------------------
- */
+/* ---- Layers, partners ------------------------------------------------------------------------ */
 
 /* The length of "dense0" in "dense0.weight". */
 static int stem(const char *name)
@@ -263,8 +262,7 @@ static void close_tracing(tracing *w)
     free(w->begin);
 }
 
-/* ---- Lanes' logs ------------------------------------------------------------------------------
- */
+/* ---- Lanes' logs ----------------------------------------------------------------------------- */
 
 /* The walk over a lane's log and over what was enqueued on it. */
 typedef struct lane_walk {

@@ -190,8 +190,7 @@ void ls_step_cross(ls_step *s, int replica, int piece, int n, ls_act_kind pass)
     }
 }
 
-/* ---- Passes -----------------------------------------------------------------------------------
- */
+/* ---- Passes ---------------------------------------------------------------------------------- */
 
 static ls_status open_order(ls_step *s, const ls_schedule *schedule)
 {

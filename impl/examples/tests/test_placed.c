@@ -112,7 +112,8 @@ static void misuse_is_refused(void **state)
     must(ls_placed_open(&f->placement, &other));
     refused(ls_placed_run(other), LS_CODE_USAGE, "there are no operations to run");
     refused(ls_placed_read(other, row, got), LS_CODE_USAGE, "another list of operations");
-    refused(ls_placed_matmul(other, here, f->a, f->a, &out), LS_CODE_USAGE, "another list of operations");
+    refused(ls_placed_matmul(other, here, f->a, f->a, &out), LS_CODE_USAGE,
+            "another list of operations");
     ls_placed_close(other);
     assert_null(out);
     expect(f, f->a, two); /* refused operations changed nothing */

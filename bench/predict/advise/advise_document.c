@@ -8,7 +8,6 @@
 #include "template_advice.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* What a user of Megatron-LM would try first, and what became of it; "" if there is no such

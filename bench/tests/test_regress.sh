@@ -372,7 +372,7 @@ expect "one that tells begins anew" [ "$code" -eq 4 ]
 echo '{"cases": [' >ci.json
 lockstep regress f.jsonl f_noisy.jsonl --fail-on undecided=3 --format json,md --out ci
 expect "a damaged report is not taken for none" [ "$code" -eq 3 ]
-expect "in one line" one_line "ci.json: this file is not the report"
+expect "in one line" one_line "ci.json: this file is not an earlier report"
 
 # ---- The program itself -----------------------------------------------------------------------
 
